@@ -124,7 +124,7 @@ fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
     }
     // As a host name people can click on, whatever the listener is bound to.
     let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, address.port());
-    println!("\nMetrics: {url}/metrics\nCtrl-C stops everything.\n");
+    println!("\nPage: {url}/\nMetrics: {url}/metrics\nCtrl-C stops everything.\n");
     std::io::stdout().flush()?;
 
     // Ctrl-C reaches top by itself; we outlive it to clean up.

@@ -30,7 +30,7 @@ pub fn is_bounded(server: &Server, possible: u32) -> Result<()> {
     ensure!(told > 1e6 && told <= most, "{told} bytes, {most} at most");
     ensure!((grown as f64) <= most, "{grown} bytes of per-CPU memory");
     let check = server.sh(&format!(
-        "{} check || true",
+        "{} check --all || true",
         server.nfscope_path()?.display()
     ))?;
     ensure!(

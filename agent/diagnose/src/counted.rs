@@ -224,7 +224,7 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
         "local" => "a local client".to_owned(),
         _ => format!("client {client}"),
     };
-    words.push(format!("{name} has {} of that", chosen.words(of_client)));
+    words.push(format!("{name} has {}", chosen.words(of_client)));
     if let Some((export, s)) = top(Dimension::Export).filter(|(e, _)| !e.is_empty()) {
         let name = match &*export {
             "none" => "no export at all".to_owned(),
@@ -237,12 +237,15 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
         words.push(format!("{} {}", op.to_uppercase(), chosen.words(s)));
     }
     let text = format!(
-        "{} {}, counted for {}, took {} in all: {}{}",
+        "{} of the {} that {} {} took in {}{}{}",
+        words[0],
+        seconds(chosen.seconds),
         chosen.count,
         chosen.names,
         seconds(counted.length),
-        seconds(chosen.seconds),
-        words.join(", "),
+        words[1..]
+            .iter()
+            .fold(String::new(), |all, w| format!("{all}, {w}")),
         chosen.without_row()
     );
     let share = chosen.share(of_client);
@@ -341,13 +344,12 @@ mod tests {
         let e = who(&writes(), &sample()).unwrap();
         assert_eq!(
             e.text,
-            "650 COMMIT and WRITE operations, counted for 10.0 s, took 10.0 s in all: client 192.0.2.7 has 70 % of that, \
-             export /a 90 %, WRITE 80 %"
+            "client 192.0.2.7 has 70 % of the 10.0 s that 650 COMMIT and WRITE operations took in 10.0 s, export /a 90 %, WRITE 80 %"
         );
         assert_eq!(e.value, 0.7);
         let e = who(&Of::All, &sample()).unwrap();
         assert!(
-            e.text.starts_with("10650 operations, counted"),
+            e.text.contains("that 10650 operations took in"),
             "{}",
             e.text
         );
@@ -361,7 +363,7 @@ mod tests {
         c.add_other(10.0);
         let e = who(&writes(), &c).unwrap();
         assert!(
-            e.text.contains("192.0.2.7 has at least 35 % of that"),
+            e.text.contains("192.0.2.7 has at least 35 % of the "),
             "{}",
             e.text
         );

@@ -8,7 +8,8 @@ use nfscope::client::access::{self, Access};
 use nfscope::client::{control, settings};
 use nfscope::commands::replay::Replay;
 use nfscope::commands::{
-    self, agent, baseline, check, config, diagnose, fleet, metrics, slow, stuck, top, what_if,
+    self, agent, baseline, check, check_summary, config, diagnose, fleet, metrics, slow, stuck,
+    top, what_if,
 };
 use nfscope::http;
 use nfscope::service::http_process::Told;
@@ -45,11 +46,12 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
         let given = asks.access;
         let mut access = Access {
             ca_file: given.ca_file.clone(),
+            fingerprint: given.fingerprint,
             certificate: given.cert_file.clone().zip(given.key_file.clone()),
             user: given.user.clone(),
             password_file: given.password_file.clone(),
         };
-        settings::complete(asks.whom, asks.url, &mut access)?;
+        settings::complete(asks.whom, asks.url, asks.also, &mut access)?;
         access::set(access)?;
     }
     match command {
@@ -87,10 +89,15 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             if args.json {
                 print(&(check::json(&report)? + "\n"))?;
             } else {
-                print(&check::render(&report, console::colors()))?;
+                let render = match args.all {
+                    true => check::render_all,
+                    false => check_summary::render,
+                };
+                print(&render(&report, console::colors()))?;
             }
             return Ok(check::exit_code(report.verdict).into());
         }
+        Command::Demo(args) => commands::demo::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,
         Command::Stuck(args) => {
@@ -99,6 +106,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             return Ok(code.into());
         }
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
+        Command::Report(args) => commands::report::run(&args)?,
         Command::Path(args) => print(&commands::path::run(&args)?)?,
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,

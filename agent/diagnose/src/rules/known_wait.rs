@@ -44,7 +44,7 @@ pub fn result(
     let mut all = Vec::new();
     if let Some((op, each)) = longest {
         let text = format!(
-            "one {} over NFSv{} waits {} on average {}, {} of its time; {} or more is long",
+            "one {} over NFSv{} waits {} on average {}, {} of its time (threshold: {})",
             op.op.to_uppercase(),
             op.version,
             seconds(each),

@@ -35,7 +35,7 @@ pub fn long_enough(context: &Context) -> bool {
 pub fn longest_wait_evidence(context: &Context) -> Option<Evidence> {
     let (op, each) = longest_wait(context.breakdown, |p| p.lock)?;
     let text = format!(
-        "one {} over NFSv{} is in such a wait for {} on average, {} of its time; {} or more is long",
+        "one {} over NFSv{} is in such a wait for {} on average, {} of its time (threshold: {})",
         op.op.to_uppercase(),
         op.version,
         seconds(each),

@@ -81,7 +81,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     let long = long_waits(&log.waits, SLOW_LOG_SECONDS);
     let tail = tail(&log.waits, each);
     let text = format!(
-        "a wait for the log of {} on {}{} takes {} on average, {tail}; {} or more is long",
+        "a wait for the log of {} on {}{} takes {} on average, {tail} (threshold: {})",
         log.fs,
         log.volume,
         location(context, log),

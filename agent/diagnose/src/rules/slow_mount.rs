@@ -147,7 +147,7 @@ fn evidence_for(m: &WindowMount, p: &Parts) -> Vec<Evidence> {
         p.mean(),
         Some(SLOW_MOUNT_SECONDS),
         format!(
-            "{:.0} RPCs took {} on average; {} or more is long",
+            "{:.0} RPCs took {} on average (threshold: {})",
             p.rpcs,
             seconds(p.mean()),
             seconds(SLOW_MOUNT_SECONDS)
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "100 RPCs took 43.0 ms on average; 10.0 ms or more is long",
+                "100 RPCs took 43.0 ms on average (threshold: 10.0 ms)",
                 "WRITE has 100 % of that time: 100 RPCs of 43.0 ms",
                 "the lowest round-trip time of its TCP connection is 14.0 ms",
             ]

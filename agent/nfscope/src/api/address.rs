@@ -24,6 +24,36 @@ pub enum Whom {
 #[error("cannot read `{0}`: give http://HOST:PORT or https://HOST:PORT")]
 pub struct BadUrl(pub String);
 
+impl Whom {
+    /// The port where one of them serves by default.
+    fn port(self) -> &'static str {
+        match self {
+            Whom::Agent => "9943",
+            Whom::Prometheus => "9090",
+        }
+    }
+}
+
+/// A URL as a person types it, with what it leaves out: `nfs1` is `http://nfs1:9943`. A text with a scheme stays as it is.
+pub fn complete(text: &str, whom: Whom, encrypted: bool) -> String {
+    if text.contains("://") || text.is_empty() {
+        return text.to_owned();
+    }
+    let scheme = if encrypted { "https" } else { "http" };
+    let (host, prefix) = match text.find('/') {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let port = whom.port();
+    if host.parse::<std::net::Ipv6Addr>().is_ok() {
+        return format!("{scheme}://[{host}]:{port}{prefix}");
+    }
+    match host.rfind(':') > host.rfind(']') {
+        true => format!("{scheme}://{text}"),
+        false => format!("{scheme}://{host}:{port}{prefix}"),
+    }
+}
+
 /// The parts of `http://HOST:PORT/PREFIX`, or `https`.
 #[derive(Debug, PartialEq)]
 pub struct Target<'a> {
@@ -101,6 +131,28 @@ pub fn port(url: &str) -> Result<u16, BadUrl> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_url_leaves_out_is_filled_in() {
+        let agent = |text| complete(text, Whom::Agent, false);
+        for (text, url) in [
+            ("nfs1", "http://nfs1:9943"),
+            ("nfs1:80", "http://nfs1:80"),
+            ("nfs1/metrics-of/a", "http://nfs1:9943/metrics-of/a"),
+            ("192.0.2.7", "http://192.0.2.7:9943"),
+            ("fe80::1", "http://[fe80::1]:9943"),
+            ("[fe80::1]", "http://[fe80::1]:9943"),
+            ("[fe80::1]:80", "http://[fe80::1]:80"),
+            ("https://nfs1", "https://nfs1"),
+            ("ftp://nfs1", "ftp://nfs1"),
+            ("", ""),
+        ] {
+            assert_eq!(agent(text), url, "{text}");
+        }
+        assert_eq!(DEFAULT_ADDRESS, format!("127.0.0.1:{}", Whom::Agent.port()));
+        let prometheus = complete("prometheus", Whom::Prometheus, true);
+        assert_eq!(prometheus, "https://prometheus:9090");
+    }
 
     #[test]
     fn urls() {

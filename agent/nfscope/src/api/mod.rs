@@ -7,6 +7,7 @@ pub mod breakdown_query;
 pub mod build_info;
 #[cfg(test)]
 pub mod example;
+pub mod fingerprint;
 pub mod handover;
 pub mod link;
 pub mod live_window;

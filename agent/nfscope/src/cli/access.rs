@@ -1,5 +1,6 @@
 //! How a command gets in where TLS or a password is asked for.
 
+use crate::api::fingerprint::Fingerprint;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -7,9 +8,13 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "TLS and passwords")]
 pub struct AccessArgs {
-    /// PEM file with the authority of the certificate that the URL shows [default: those that this host trusts]
+    /// PEM file with the authority of the certificate that the URL shows, or with that certificate itself [default: authorities that
+    /// this host trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// SHA-256 fingerprint of the certificate that the URL shows, which is then trusted whatever name and authority it has
+    #[arg(long, value_name = "HEX", conflicts_with = "ca_file")]
+    pub fingerprint: Option<Fingerprint>,
     /// PEM file with a certificate for this command
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub cert_file: Option<PathBuf>,
@@ -38,6 +43,8 @@ impl AccessArgs {
             Some([flag.into(), file.into()])
         });
         let user = self.user.iter().map(|user| ["--user".into(), user.into()]);
-        files.chain(user).flatten().collect()
+        let fingerprint =
+            (self.fingerprint.iter()).map(|f| ["--fingerprint".into(), f.to_string().into()]);
+        files.chain(user).chain(fingerprint).flatten().collect()
     }
 }

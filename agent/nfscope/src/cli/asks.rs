@@ -14,6 +14,8 @@ pub struct Asks<'a> {
     pub whom: Whom,
     /// Where, if that was given.
     pub url: &'a mut Option<String>,
+    /// Another agent, which is asked likewise.
+    pub also: Option<&'a mut String>,
     /// How to get in.
     pub access: &'a AccessArgs,
 }
@@ -27,7 +29,15 @@ impl Command {
             Command::Slow(args) => (&mut args.url, &args.access),
             Command::Stuck(args) => (&mut args.url, &args.access),
             Command::Diagnose(args) => (&mut args.url, &args.access),
-            Command::Path(args) => (&mut args.url, &args.access),
+            Command::Report(args) => (&mut args.url, &args.access),
+            Command::Path(args) => {
+                return Some(Asks {
+                    whom: Whom::Agent,
+                    url: &mut args.url,
+                    also: Some(&mut args.server),
+                    access: &args.access,
+                });
+            }
             Command::Versions(args) => (&mut args.url, &args.access),
             // A baseline is read from the store.
             Command::WhatIf(args) if args.name.is_none() => (&mut args.url, &args.access),
@@ -55,6 +65,7 @@ impl Command {
         Some(Asks {
             whom: Whom::Agent,
             url,
+            also: None,
             access,
         })
     }
@@ -64,6 +75,7 @@ fn prometheus<'a>(url: &'a mut Option<String>, access: &'a AccessArgs) -> Asks<'
     Asks {
         whom: Whom::Prometheus,
         url,
+        also: None,
         access,
     }
 }

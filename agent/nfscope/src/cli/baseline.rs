@@ -300,7 +300,7 @@ pub struct RecordArgs {
     /// How long to record: 30s, 30m, 24h, 7d
     #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
-    /// Record until half the metric's 95 % confidence interval is this small: 5% (at least 40 windows)
+    /// Record until the metric is known to within plus or minus this, with 95 % confidence: 5% (at least 40 windows)
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub until_ci: Option<f64>,
     /// With --until-ci: longest recording

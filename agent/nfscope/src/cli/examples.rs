@@ -6,11 +6,13 @@ use crate::endpoints;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo nfscope check       what can be measured on this host, and what is missing
+  nfscope demo             a recorded day with three incidents: the page, no root
   sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
   nfscope top              live table: rates, latency, phases
   nfscope slow             operations slower than 10 ms, as they happen
   nfscope stuck            requests that nfsd threads do not finish, now
   nfscope diagnose         the causes of request latency, with evidence
+  nfscope report r.html    the last hour in one file, for a ticket or a chat
   nfscope path nfs1        on a client: its RPCs to nfs1 and back
   nfscope baseline list    recorded baselines; also record, show, compare
   nfscope capacity friday  what saturates first, by the baseline `friday`
@@ -32,8 +34,8 @@ and the environment overrides the file:
   [limits]
   clients = 500           in /etc/nfscope/nfscope.toml
 deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
-names another file. An empty variable counts as not set. A flag without a value,
-such as --probe-stats, cannot undo what the environment or the file sets.
+names another file. An empty variable counts as not set. To switch off a
+setting such as --probe-stats, remove it from the file or the environment.
 
 Served, packed by gzip where the client takes that:
 ";
@@ -75,10 +77,33 @@ Exit code:
 
 Examples:
   sudo nfscope check
+  sudo nfscope check --all               each fact and each program
   sudo nfscope check --json
   nfscope check --url http://nfs1:9943   what the probes of that agent do
   nfscope check --show-script nfs        the D script for operations, for illumos
   nfscope check --report nfscope.json    on illumos: a file to send to the developers";
+
+pub(super) const DEMO_EXAMPLES: &str = "\
+Examples:
+  nfscope demo             the page with a day of a server, in a browser
+  nfscope demo diagnose    the causes of its three incidents
+  nfscope demo compare     a slow log device beside a fast one
+
+The page's agent serves to this host alone. `nfscope top --url` and other
+commands can ask it while it runs. Single slow operations and break-downs by
+user and file are not in a recording.";
+
+pub(super) const REPORT_EXAMPLES: &str = "\
+Examples:
+  nfscope report                          some lines about the last hour
+  nfscope report report.html              the page with its data, in one file
+  nfscope report --last 1d --anonymise r.html
+
+A browser opens the file from a disk, and it asks nobody for anything. Times
+before the last quarter of an hour need an agent with a history on the disk.
+With --anonymise hosts, clients, exports and volumes have pseudonyms, and each
+sentence is left out: it can have names. Kept are times, numbers, versions,
+names of findings and probes, and the kernel's names of devices.";
 
 pub(super) const TOP_EXAMPLES: &str = "\
 Examples:
@@ -274,7 +299,7 @@ Needs an agent with --client on this host and an agent on the server, which show
 
 TOTAL is the client's own time. It is the sum of BACKLOG (before the request is
 sent), NETWORK, QUEUE, RECEIVE, EXECUTE, REPLY (the server), and DONE (in the
-client, after the reply). NETWORK is what is left of the round trips. Where other
+client, after the reply). NETWORK is the round trip without the server. Where other
 clients use the same version, the server's times are means over all clients, and a
 line says so.
 

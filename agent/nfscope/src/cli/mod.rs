@@ -22,10 +22,11 @@ pub use what_if::WhatIfArgs;
 
 use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
-    CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES, EXAMPLES,
-    FLEET_EXAMPLES, PATH_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
+    CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
+    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
+    TOP_EXAMPLES,
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
@@ -113,6 +114,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Report what nfscope can measure on this host, and why something is missing
     Check(CheckArgs),
+    /// Show nfscope at work without a server and without root, on a recording of a day with three incidents
+    Demo(DemoArgs),
     /// Show operations, threads, disks and clients live, in a terminal or as plain tables
     Top(TopArgs),
     /// Stream slow operations, each with its latency breakdown
@@ -121,6 +124,8 @@ pub enum Command {
     Stuck(StuckArgs),
     /// Find the causes of request latency, with evidence and recommended actions
     Diagnose(DiagnoseArgs),
+    /// Write what an agent knows of the last hour: some lines, and one file with the page and its data
+    Report(ReportArgs),
     /// Show the way of this client's RPCs to a server and back: waiting here, network, server
     Path(PathArgs),
     /// Record baselines of a server and compare them
@@ -154,6 +159,7 @@ pub struct AgentArgs {
     /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
     #[arg(
         long = "web.listen-address",
+        aliases = ["listen", "listen-address"],
         value_name = "HOST:PORT",
         conflicts_with = "systemd_socket"
     )]
@@ -251,6 +257,9 @@ pub struct AgentArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct CheckArgs {
+    /// Print each fact about this host and each program of the probes
+    #[arg(long, conflicts_with_all = ["json", "report", "show_script"])]
+    pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -267,6 +276,31 @@ pub struct CheckArgs {
     /// Access to that agent
     #[command(flatten)]
     pub access: AccessArgs,
+}
+
+/// `nfscope demo`
+#[derive(Debug, Args)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// Part of the program to show
+    #[arg(value_enum, default_value = "page", value_name = "PART")]
+    pub part: DemoPart,
+    /// Port of the page [default: 9943, or any that is free]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+}
+
+/// Parts of the program that `nfscope demo` shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DemoPart {
+    /// The page, until Ctrl-C
+    Page,
+    /// Tables of each incident
+    Top,
+    /// The cause of each incident, with evidence
+    Diagnose,
+    /// A change, and whether it helped
+    Compare,
 }
 
 /// The past, for commands that can look back
@@ -398,6 +432,27 @@ pub struct DiagnoseArgs {
     /// The past
     #[command(flatten)]
     pub past: PastArgs,
+}
+
+/// `nfscope report`
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// File for the page with its data, such as report.html; without it only the text is printed
+    #[arg(value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Time to report, up to now: 15m, 1h, 1d
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::last)]
+    pub last: Duration,
+    /// Give pseudonyms to hosts, clients, exports and volumes, and leave out every sentence
+    #[arg(long, alias = "anonymize")]
+    pub anonymise: bool,
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 /// `nfscope path`

@@ -15,6 +15,14 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
+/// Time that a report is about.
+pub(super) fn last(text: &str) -> Result<Duration, String> {
+    parse::duration(
+        text,
+        Duration::from_secs(60)..=Duration::from_secs(7 * 86_400),
+    )
+}
+
 /// For how long the history on a disk is kept: not at all, or for an hour to a week.
 pub fn history(text: &str) -> Result<Duration, String> {
     match text {

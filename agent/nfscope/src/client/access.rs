@@ -1,5 +1,8 @@
 //! What a command shows an agent or a Prometheus: a password, a certificate; and which of them it trusts.
 
+use super::trust::Trust;
+use crate::api::address::{self, Whom};
+use crate::api::fingerprint::Fingerprint;
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -29,12 +32,34 @@ const BUNDLES: [&str; 5] = [
 pub struct Access {
     /// Authorities of the certificates of those who are asked.
     pub ca_file: Option<PathBuf>,
+    /// The certificate of those who are asked, instead.
+    pub fingerprint: Option<Fingerprint>,
     /// A certificate to show, and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// A name to give.
     pub user: Option<String>,
     /// A file with its password.
     pub password_file: Option<PathBuf>,
+}
+
+impl Access {
+    /// Whether something is given that only TLS has.
+    pub(super) fn means_tls(&self) -> bool {
+        self.ca_file.is_some() || self.fingerprint.is_some() || self.certificate.is_some()
+    }
+
+    /// A URL as it was typed, with the scheme and the port that it leaves out.
+    ///
+    /// # Errors
+    /// When it has no scheme, and only a guess would say whether a password is sent without encryption.
+    pub fn complete(&self, url: &str, whom: Whom) -> anyhow::Result<String> {
+        let encrypted = self.means_tls();
+        ensure!(
+            encrypted || self.user.is_none() || url.contains("://"),
+            "`{url}`: with --user, say how the password is sent: https://{url} encrypts it, http://{url} does not"
+        );
+        Ok(address::complete(url, whom, encrypted))
+    }
 }
 
 /// What all requests of this program use.
@@ -120,21 +145,28 @@ pub(super) fn tls() -> anyhow::Result<Arc<ClientConfig>> {
 }
 
 fn config(access: &Access) -> anyhow::Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    match &access.ca_file {
-        Some(path) => {
-            for certificate in certificates(path)? {
-                roots.add(certificate)?;
+    let provider = Arc::new(ring::default_provider());
+    let trust = match (access.fingerprint, &access.ca_file) {
+        (Some(wanted), _) => Trust::in_fingerprint(provider.clone(), wanted),
+        (None, Some(path)) => {
+            let named = certificates(path)?;
+            let mut roots = RootCertStore::empty();
+            for certificate in &named {
+                roots.add(certificate.clone())?;
             }
+            Trust::in_authorities(provider.clone(), roots, named)?
         }
-        None => {
+        (None, None) => {
+            let mut roots = RootCertStore::empty();
             // Of what a system trusts, some may be too old for this library.
             roots.add_parsable_certificates(certificates(&bundle()?)?);
+            Trust::in_authorities(provider.clone(), roots, Vec::new())?
         }
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    };
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots);
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust));
     Ok(match &access.certificate {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
@@ -169,5 +201,5 @@ fn bundle() -> anyhow::Result<PathBuf> {
         .find(|path| path.exists());
     usual
         .map(Path::to_owned)
-        .context("this host has no file with trusted authorities; name one with --ca-file")
+        .context("this host has no file with trusted authorities; name one with --ca-file, or a certificate with --fingerprint")
 }

@@ -1,5 +1,6 @@
 //! Reading a running agent: one small HTTP request, no client library.
 
+use super::trust::Untrusted;
 use super::{access, known_names};
 use crate::api::address::{BadUrl, Target, parse};
 use crate::api::query::QueryString;
@@ -62,6 +63,13 @@ pub(crate) fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
 /// Asks the agent at `url` for a page of JSON.
 pub(crate) fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Error> {
     parsed(url, &body(url, page)?)
+}
+
+/// The same of a page that the agent may not have: where it says why, that reason alone.
+pub(crate) fn json_or_reason<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, String> {
+    let answer = ask(url, page).map_err(|e| e.to_string())?;
+    let body = answer.whole_or_reason()?;
+    parsed(url, &body).map_err(|e| e.to_string())
 }
 
 fn body(url: &str, page: &str) -> Result<Vec<u8>, Error> {
@@ -153,10 +161,8 @@ fn unencrypted(e: io::Error) -> String {
     use rustls::{CertificateError, Error as Tls};
     let tls = e.get_ref().and_then(|inner| inner.downcast_ref::<Tls>());
     match tls {
-        Some(Tls::InvalidCertificate(
-            CertificateError::UnknownIssuer | CertificateError::BadSignature,
-        )) => {
-            "its certificate is of an authority that is not trusted; name that authority with --ca-file".to_owned()
+        Some(Tls::InvalidCertificate(CertificateError::Other(why))) if why.0.is::<Untrusted>() => {
+            why.0.to_string()
         }
         Some(Tls::InvalidCertificate(why)) => format!("its certificate is not valid: {why}"),
         Some(Tls::InvalidMessage(_)) => "it does not encrypt; give http://".to_owned(),
@@ -296,6 +302,23 @@ impl<R: Read> Answer<R> {
         }
     }
 
+    /// The body of a 200 answer, or why there is none: a 404 and a 503 of an agent say that in one line.
+    fn whole_or_reason(self) -> Result<Vec<u8>, String> {
+        if !matches!(self.code(), Some(404 | 503)) {
+            return self.whole();
+        }
+        let status = self.status.clone();
+        let mut why = Vec::new();
+        let _ = self.body.take(MAX_REASON).read_to_end(&mut why);
+        let why = String::from_utf8_lossy(&why);
+        let why = why.trim().trim_end_matches('.');
+        // A page of something else in front of the agent is no reason.
+        match why.is_empty() || why.contains(['<', '\n']) {
+            true => Err(format!("it sent `{status}`")),
+            false => Err(why.to_owned()),
+        }
+    }
+
     /// The body of a 200 answer, whole.
     fn whole(self) -> Result<Vec<u8>, String> {
         if self.code() != Some(200) {
@@ -346,5 +369,35 @@ mod tests {
         for none in [&b"SSH-2.0"[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"] {
             assert_eq!(body(none), Err("it sent no HTTP header".to_owned()));
         }
+    }
+
+    #[test]
+    fn an_agent_that_lacks_a_page_says_why() {
+        let body = |answer: &'static [u8]| Answer::read(answer)?.whole_or_reason();
+        for (answer, why) in [
+            (
+                &b"HTTP/1.1 404 Not Found\r\n\r\nthis agent keeps no history on a disk; fix\n"[..],
+                "this agent keeps no history on a disk; fix",
+            ),
+            (
+                b"HTTP/1.1 503 Service Unavailable\r\n\r\nbusy; ask again.\n",
+                "busy; ask again",
+            ),
+            (
+                b"HTTP/1.1 404 Not Found\r\n\r\n<html>nginx</html>",
+                "it sent `HTTP/1.1 404 Not Found`",
+            ),
+            (
+                b"HTTP/1.1 503 Service Unavailable\r\n\r\n",
+                "it sent `HTTP/1.1 503 Service Unavailable`",
+            ),
+            (b"HTTP/1.1 500 Oh\r\n\r\nno", "it sent `HTTP/1.1 500 Oh`"),
+        ] {
+            assert_eq!(body(answer), Err(why.to_owned()));
+        }
+        assert_eq!(
+            body(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+            Ok(b"{}".to_vec())
+        );
     }
 }

@@ -77,6 +77,13 @@ impl<Q: Listens> Lines<Q> {
                     let _ = answer.body.take(MAX_REASON).read_to_string(&mut why);
                     anyhow::bail!("the agent at {url} refuses: {}", why.trim())
                 }
+                // Whoever answers to nothing of this program's is no older agent.
+                Some(404) if http::snapshot(url).is_err() => {
+                    anyhow::bail!(
+                        "{url} does not answer like an nfscope agent: {}",
+                        answer.refusal()
+                    )
+                }
                 Some(404) => anyhow::bail!(
                     "the agent at {url} does not {}: it is older than this nfscope",
                     Q::DOES

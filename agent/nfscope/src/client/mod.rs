@@ -13,4 +13,5 @@ pub mod prometheus;
 pub(crate) mod server_state;
 pub mod settings;
 pub(crate) mod sleepers;
+mod trust;
 pub mod windows;

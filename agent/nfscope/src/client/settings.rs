@@ -2,15 +2,17 @@
 
 use super::access::Access;
 use crate::api::address::{self, Whom};
+use crate::api::fingerprint::Fingerprint;
 use anyhow::Context;
+use nfscope_text::console::warn;
 use serde::Deserialize;
 use std::env::var_os;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Where it is for all users.
+/// The file of all users.
 const OF_THE_HOST: &str = "/etc/nfscope/client.toml";
-/// Where it is below a user's directory for settings.
+/// The file of one user, below the user's directory for settings.
 const OF_A_USER: &str = "nfscope/client.toml";
 
 #[derive(Debug, Default, Deserialize)]
@@ -20,31 +22,56 @@ struct Settings {
     prometheus: Option<Section>,
 }
 
-/// How one is asked. Paths are relative to the file.
+/// Access to an agent or a Prometheus. Paths are relative to the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// Whom a command asks that is given no URL.
+    /// Agent or Prometheus that a command asks that is given no URL.
     url: Option<String>,
     /// Other hosts where the rest holds as well.
     #[serde(default)]
     hosts: Vec<String>,
     ca_file: Option<PathBuf>,
+    fingerprint: Option<Fingerprint>,
     cert_file: Option<PathBuf>,
     key_file: Option<PathBuf>,
     user: Option<String>,
     password_file: Option<PathBuf>,
 }
 
-/// Adds what the user's file says, or without one this host's, to what the command line says.
+/// Completion of a command line: adds what the user's file says, or without one this host's. URLs get what they leave out, `also` that
+/// of another agent that is asked with the same access.
 ///
 /// # Errors
-/// When the file cannot be read, or is not as it should be.
-pub fn complete(whom: Whom, url: &mut Option<String>, access: &mut Access) -> anyhow::Result<()> {
+/// When the file cannot be read, or is not as it should be; and when nothing says whether a password would be encrypted.
+pub fn complete(
+    whom: Whom,
+    url: &mut Option<String>,
+    mut also: Option<&mut String>,
+    access: &mut Access,
+) -> anyhow::Result<()> {
+    add(whom, url, also.as_deref_mut(), access)?;
+    // URLs that the file has decided about are complete.
+    for url in url.iter_mut().chain(also) {
+        *url = access.complete(url, whom)?;
+    }
+    Ok(())
+}
+
+fn add(
+    whom: Whom,
+    url: &mut Option<String>,
+    also: Option<&mut String>,
+    access: &mut Access,
+) -> anyhow::Result<()> {
     for path in places() {
         match std::fs::read_to_string(&path) {
-            Ok(text) => return from(&path, &text, whom, url, access),
+            Ok(text) => return from(&path, &text, whom, url, also, access),
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            // A file of another user, whose home a program such as setpriv has left in HOME. A host's own file is for everybody.
+            Err(e) if e.kind() == ErrorKind::PermissionDenied && path != Path::new(OF_THE_HOST) => {
+                warn(&format!("settings {} are left out: {e}", path.display()));
+            }
             Err(e) => {
                 return Err(e).with_context(|| format!("cannot read settings {}", path.display()));
             }
@@ -53,7 +80,7 @@ pub fn complete(whom: Whom, url: &mut Option<String>, access: &mut Access) -> an
     Ok(())
 }
 
-/// Where the file may be, the first to look at first.
+/// Places of the file, the first to look at first.
 fn places() -> impl Iterator<Item = PathBuf> {
     let given = |name| var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let user = given("XDG_CONFIG_HOME").or_else(|| Some(given("HOME")?.join(".config")));
@@ -66,6 +93,7 @@ fn from(
     text: &str,
     whom: Whom,
     url: &mut Option<String>,
+    mut also: Option<&mut String>,
     access: &mut Access,
 ) -> anyhow::Result<()> {
     let settings: Settings = toml::from_str(text).with_context(|| path.display().to_string())?;
@@ -80,6 +108,9 @@ fn from(
     if section.cert_file.is_some() != section.key_file.is_some() {
         return Err(wrong("cert_file and key_file need each other"));
     }
+    if section.ca_file.is_some() && section.fingerprint.is_some() {
+        return Err(wrong("give either ca_file or fingerprint"));
+    }
     if section.password_file.is_some() && section.user.is_none() {
         return Err(wrong("password_file needs user"));
     }
@@ -89,19 +120,41 @@ fn from(
     if let Some(own) = &section.url {
         address::parse(own, "").ok_or_else(|| wrong(&address::BadUrl(own.clone()).to_string()))?;
     }
+    for given in url.iter_mut().chain(also.as_deref_mut()) {
+        *given = section.completed(given, whom, access)?;
+    }
     let asked = match (&url, &section.url, whom) {
         (None, Some(own), _) => url.insert(own.clone()).clone(),
         (None, None, Whom::Agent) => address::default_url(),
         (None, None, Whom::Prometheus) => return Ok(()),
         (Some(given), _, _) => given.clone(),
     };
-    if section.holds_for(&asked) {
+    if section.holds_for(&asked) && also.is_none_or(|also| section.holds_for(also)) {
         section.add_to(access, path.parent().unwrap_or(Path::new("/")));
     }
     Ok(())
 }
 
 impl Section {
+    /// A URL as it was typed, with what it leaves out. The section says whether a host that it names speaks TLS.
+    fn completed(&self, typed: &str, whom: Whom, access: &Access) -> anyhow::Result<String> {
+        if access.means_tls() || typed.contains("://") {
+            return access.complete(typed, whom);
+        }
+        let own = self.url.as_deref().and_then(|own| address::parse(own, ""));
+        let encrypted = own.as_ref().is_none_or(|own| own.encrypted);
+        if let (Some(own), Some(url)) = (&own, &self.url)
+            && own.name().eq_ignore_ascii_case(typed)
+        {
+            return Ok(url.clone());
+        }
+        let url = address::complete(typed, whom, encrypted);
+        match self.holds_for(&url) {
+            true => Ok(url),
+            false => access.complete(typed, whom),
+        }
+    }
+
     /// A password and a certificate are for those hosts alone that the section names, and go to none without TLS unless its URL is.
     fn holds_for(&self, asked: &str) -> bool {
         let Some(asked) = address::parse(asked, "") else {
@@ -116,7 +169,11 @@ impl Section {
 
     fn add_to(self, access: &mut Access, beside: &Path) {
         let at = |file: PathBuf| beside.join(file);
-        access.ca_file = access.ca_file.take().or(self.ca_file.map(at));
+        // The command line names one of the two, and so may the file.
+        if access.ca_file.is_none() && access.fingerprint.is_none() {
+            access.ca_file = self.ca_file.map(at);
+            access.fingerprint = self.fingerprint;
+        }
         let certificate = self.cert_file.map(at).zip(self.key_file.map(at));
         access.certificate = access.certificate.take().or(certificate);
         // A password belongs to its user.
@@ -152,8 +209,67 @@ mod tests {
     ) -> Result<(Option<String>, Access), String> {
         let (mut url, mut access) = (url.map(str::to_owned), access);
         let path = Path::new("/etc/nfscope/client.toml");
-        from(path, text, Whom::Agent, &mut url, &mut access).map_err(|e| format!("{e:#}"))?;
+        from(path, text, Whom::Agent, &mut url, None, &mut access).map_err(|e| format!("{e:#}"))?;
         Ok((url, access))
+    }
+
+    #[test]
+    fn a_section_says_whether_a_short_url_means_tls() {
+        for (typed, url, named) in [
+            ("nfs1", "https://nfs1:9943", true),
+            ("NFS1", "https://nfs1:9943", true),
+            ("nfs1:9943", "https://nfs1:9943", true),
+            ("nfs1/prefix", "https://nfs1:9943/prefix", true),
+            ("a.example", "https://a.example:9943", true),
+            ("a.example:80", "https://a.example:80", true),
+            ("nfs2", "http://nfs2:9943", false),
+            ("nfs1:80", "http://nfs1:80", false),
+            ("http://nfs1:9943", "http://nfs1:9943", false),
+        ] {
+            let (asked, access) = of(FILE, Some(typed), Access::default()).unwrap();
+            assert_eq!(asked.as_deref(), Some(url), "{typed}");
+            assert_eq!(access.user.is_some(), named, "{typed}");
+        }
+        let plain = "[agent]\nurl = \"http://nfs1:9943\"\nuser = \"alice\"\n";
+        let (asked, access) = of(plain, Some("nfs1"), Access::default()).unwrap();
+        assert_eq!(asked.as_deref(), Some("http://nfs1:9943"));
+        assert!(access.user.is_some());
+        let other_port = "[agent]\nurl = \"https://nfs1\"\nuser = \"alice\"\n";
+        let (asked, _) = of(other_port, Some("nfs1"), Access::default()).unwrap();
+        assert_eq!(asked.as_deref(), Some("https://nfs1"));
+        let alice = Access {
+            user: Some("alice".to_owned()),
+            ..Access::default()
+        };
+        let (asked, _) = of(FILE, Some("nfs1"), alice.clone()).unwrap();
+        assert_eq!(asked.as_deref(), Some("https://nfs1:9943"));
+        let e = of(FILE, Some("nfs2"), alice).unwrap_err();
+        assert!(e.contains("say how the password is sent"), "{e}");
+    }
+
+    #[test]
+    fn a_second_agent_is_completed_likewise_and_has_no_secret_of_others() {
+        let with = |server: &str| {
+            let (mut url, mut also) = (None, server.to_owned());
+            let mut access = Access::default();
+            let path = Path::new("/etc/nfscope/client.toml");
+            from(
+                path,
+                FILE,
+                Whom::Agent,
+                &mut url,
+                Some(&mut also),
+                &mut access,
+            )
+            .unwrap();
+            (also, access.user.is_some())
+        };
+        assert_eq!(with("nfs1"), ("https://nfs1:9943".to_owned(), true));
+        assert_eq!(
+            with("a.example"),
+            ("https://a.example:9943".to_owned(), true)
+        );
+        assert_eq!(with("nfs2"), ("http://nfs2:9943".to_owned(), false));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A page for the terminal.
-pub fn render(report: &Report, color: bool) -> String {
+/// A page for the terminal: each fact, export and program.
+pub fn render_all(report: &Report, color: bool) -> String {
     let mut out = String::new();
     let widths = report.facts.iter().map(|f| f.name.chars().count());
     let left = widths.max().unwrap_or(0);
@@ -18,7 +18,7 @@ pub fn render(report: &Report, color: bool) -> String {
         out.push_str("Host\n");
     }
     for f in &report.facts {
-        let mark = mark(if f.ok { Mark::Good } else { Mark::Bad }, color);
+        let mark = colored_mark(if f.ok { Mark::Good } else { Mark::Bad }, color);
         let _ = writeln!(out, "  {mark} {:left$}  {}", f.name, f.value);
         fix(&mut out, &f.fix);
     }
@@ -40,7 +40,7 @@ pub fn render(report: &Report, color: bool) -> String {
             ProbeState::Fallback | ProbeState::Waiting | ProbeState::Detached => Mark::Warn,
             ProbeState::Unsupported => Mark::Bad,
         };
-        let mark = mark(state, color);
+        let mark = colored_mark(state, color);
         for p in g.programs() {
             let _ = writeln!(
                 out,
@@ -57,19 +57,24 @@ pub fn render(report: &Report, color: bool) -> String {
         fix(&mut out, &p.fix);
     }
     unseen(&mut out, &report.unseen);
-    let (state, verdict) = match report.verdict {
+    let (state, verdict) = verdict(report.verdict);
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{} {verdict}", colored_mark(state, color));
+    out
+}
+
+/// The verdict in words.
+pub(super) fn verdict(verdict: Verdict) -> (Mark, &'static str) {
+    match verdict {
         Verdict::Full => (Mark::Good, "NFS operations can be timed, with all details"),
         Verdict::Degraded => (
             Mark::Warn,
             "NFS operations can be timed; some probes are missing or use a fallback",
         ),
         Verdict::None => (Mark::Bad, "NFS operations cannot be timed"),
-    };
-    if !out.is_empty() {
-        out.push('\n');
     }
-    let _ = writeln!(out, "{} {verdict}", mark(state, color));
-    out
 }
 
 fn exports(out: &mut String, exports: &[Exported], color: bool) {
@@ -79,7 +84,7 @@ fn exports(out: &mut String, exports: &[Exported], color: bool) {
         out.push_str("\nExported file systems\n");
     }
     for e in exports {
-        let mark = mark(if e.ok { Mark::Good } else { Mark::Warn }, color);
+        let mark = colored_mark(if e.ok { Mark::Good } else { Mark::Warn }, color);
         let _ = write!(out, "  {mark} {:left$}  ", e.path);
         let _ = match e.fs.as_str() {
             "" => writeln!(out, "{}", e.measured),
@@ -169,24 +174,41 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-enum Mark {
+/// How something stands, from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mark {
+    None,
     Good,
     Warn,
     Bad,
 }
 
-/// Words, not only colours: they survive a pipe and a colour-blind reader.
-fn mark(m: Mark, color: bool) -> String {
-    let (word, code) = match m {
-        Mark::Good => ("ok  ", 32),
-        Mark::Warn => ("part", 33),
-        Mark::Bad => ("no  ", 31),
-    };
-    if color {
-        format!("\x1b[{code}m{word}\x1b[0m")
-    } else {
-        word.to_owned()
+/// Words, not only colours: they survive a pipe and a colour-blind reader. Each has four columns.
+pub(super) fn mark(m: Mark) -> &'static str {
+    match m {
+        Mark::None => "-   ",
+        Mark::Good => "ok  ",
+        Mark::Warn => "part",
+        Mark::Bad => "no  ",
     }
+}
+
+/// A text that begins with its mark, which gets its colour.
+pub(super) fn colored(m: Mark, text: &str, color: bool) -> String {
+    let code = match m {
+        Mark::None => return text.to_owned(),
+        Mark::Good => 32,
+        Mark::Warn => 33,
+        Mark::Bad => 31,
+    };
+    match text.strip_prefix(mark(m)) {
+        Some(rest) if color => format!("\x1b[{code}m{}\x1b[0m{rest}", mark(m)),
+        _ => text.to_owned(),
+    }
+}
+
+fn colored_mark(m: Mark, color: bool) -> String {
+    colored(m, mark(m), color)
 }
 
 fn fix(out: &mut String, text: &str) {
@@ -244,14 +266,14 @@ mod tests {
             }],
         };
         assert_eq!(
-            render(&report, false),
+            render_all(&report, false),
             "Host\n  ok   kernel      6.1.0\n  no   module BTF  none\n      fix: install it\n\n\
              Exported file systems\n  part /srv  xfs on sda1, log on sdb1: log waits\n      why: exported async\n      \
              fix: export it with sync\n\n\
              Probe nfsd\n  part dispatch  fallback     fentry/nfsd_dispatch  execution time\n      why: no fentry\n      \
              fix: upgrade\n\nNot seen here\n  NFSv2\n      why: not timed\n\npart NFS operations can be timed; some probes are missing or use a fallback\n"
         );
-        assert!(render(&report, true).contains("\x1b[33mpart\x1b[0m"));
+        assert!(render_all(&report, true).contains("\x1b[33mpart\x1b[0m"));
         let codes = [Verdict::Full, Verdict::Degraded, Verdict::None].map(exit_code);
         assert_eq!(codes, [0, 3, 1]);
     }

@@ -19,7 +19,7 @@ use std::thread;
 /// # Errors
 /// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
 pub fn run(args: &PathArgs) -> anyhow::Result<String> {
-    let server = server_url(&args.server);
+    let server = args.server.clone();
     let own = args.url.clone().unwrap_or_else(address::default_url);
     let host = address::parse(&server, "").context(address::BadUrl(server.clone()))?;
     let mut names = vec![host.name().to_owned()];
@@ -41,23 +41,6 @@ pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     match args.json {
         true => Ok(console::json(&path)?),
         false => Ok(console::plain(&page(&path))),
-    }
-}
-
-/// `nfs1` is the agent at http://nfs1:9943.
-fn server_url(server: &str) -> String {
-    if server.contains("://") {
-        return server.to_owned();
-    }
-    let port = address::DEFAULT_ADDRESS
-        .rsplit(':')
-        .next()
-        .unwrap_or_default();
-    let is_v6 = server.parse::<std::net::Ipv6Addr>().is_ok();
-    match (is_v6, server.contains(':')) {
-        (true, _) => format!("http://[{server}]:{port}"),
-        (false, true) => format!("http://{server}"),
-        (false, false) => format!("http://{server}:{port}"),
     }
 }
 
@@ -204,14 +187,6 @@ fn row(op: &str, p: &Parts, phases: &[(String, f64)]) -> [String; 11] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_server_is_named_by_its_url_or_its_host() {
-        assert_eq!(server_url("nfs1"), "http://nfs1:9943");
-        assert_eq!(server_url("nfs1:80"), "http://nfs1:80");
-        assert_eq!(server_url("fe80::1"), "http://[fe80::1]:9943");
-        assert_eq!(server_url("https://nfs1"), "https://nfs1");
-    }
 
     #[test]
     fn a_mount_is_of_a_server_by_name_or_address() {

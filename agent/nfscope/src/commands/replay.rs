@@ -1,6 +1,6 @@
 //! `nfscope agent --replay`: a recording as if it happened now, for demonstrations, tests and support.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use nfscope_baseline::recording::{Metadata, RecordedWindow};
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
@@ -32,6 +32,11 @@ impl Replay {
     /// # Errors
     /// When the file cannot be read, or has not exactly one recording with windows.
     pub fn open(file: &Path) -> anyhow::Result<Replay> {
+        ensure!(
+            file.exists(),
+            "--replay: there is no file {}; fix: nfscope baseline export NAME FILE",
+            file.display()
+        );
         let store = Store::open(file)?;
         let names: Vec<_> = (store.list()?.into_iter())
             .map(|e| e.metadata.name)
@@ -123,6 +128,14 @@ impl Source for Replay {
             reason: String::new(),
             fix: String::new(),
         }]
+    }
+
+    fn detach(&mut self, _: &[&'static str]) -> Vec<String> {
+        vec!["nothing to detach: this agent plays a recording and has no probes".to_owned()]
+    }
+
+    fn attach(&mut self, _: &[&'static str]) -> anyhow::Result<Vec<String>> {
+        bail!("nothing to attach: this agent plays a recording and has no probes")
     }
 
     fn poll(&mut self) {}

@@ -13,6 +13,7 @@ mod large_answers;
 mod listeners;
 mod ndjson_stream;
 mod page_assets;
+pub mod page_file;
 mod place;
 mod places;
 pub mod process;

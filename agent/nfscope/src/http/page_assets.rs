@@ -42,6 +42,18 @@ const ALL: [Asset; 17] = [
     asset!("stream.js", SCRIPT),
 ];
 
+/// All of them.
+pub(super) fn all() -> &'static [Asset] {
+    const { &ALL }
+}
+
+impl Asset {
+    /// Name of the file.
+    pub(super) fn name(&self) -> &'static str {
+        self.path.rsplit('/').next().unwrap_or(self.path)
+    }
+}
+
 /// The file at this path.
 pub(super) fn find(path: &str) -> Option<Asset> {
     ALL.into_iter().find(|a| a.path == path)

@@ -177,7 +177,7 @@ fn who_what_and_which_file_are_as_the_kernel_counted_them() {
         "{out}"
     );
     assert!(
-        text.contains(" in all: client 192.0.2.7 has 75 % of that, export /a 100 %"),
+        text.contains("client 192.0.2.7 has 75 % of the ") && text.contains(", export /a 100 %"),
         "{out}"
     );
     assert!(

@@ -16,6 +16,7 @@ mod compare;
 mod comparison;
 mod control;
 mod days;
+mod demo;
 mod diagnose;
 mod diagnose_cli;
 mod docs;

@@ -3,7 +3,9 @@
 use crate::fixture::Fake;
 use crate::fixture::pki::{Pki, TLS};
 use crate::fixture::serve::{get, receive, send, serve_as};
+use nfscope::api::fingerprint::Fingerprint;
 use nfscope::http::WebConfig;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::fs;
 use std::io::{ErrorKind, Read};
 
@@ -299,6 +301,19 @@ fn a_settings_file_has_what_the_command_line_lacks() {
     let top = ["top", "--once", "--interval", "500ms"];
     assert_eq!(run(&top), (Some(0), String::new()));
     assert_eq!(run(&["check", "--url", &url]).1, "");
+    // The file says that this host speaks TLS, of whoever is asked.
+    let short = format!("localhost:{}", a.port());
+    for short in ["localhost", &short] {
+        assert_eq!(
+            run(&[&top[..], &["--url", short]].concat()),
+            (Some(0), String::new())
+        );
+    }
+    let (_, said) = run(&["path", "localhost", "--duration", "1s", "--url", &short]);
+    assert!(
+        !said.contains("TLS") && !said.contains("password"),
+        "{said}"
+    );
     // An agent is no Prometheus, but it was let in.
     let history = [
         "baseline",
@@ -351,4 +366,119 @@ fn a_settings_file_has_what_the_command_line_lacks() {
         code == Some(1) && said.contains("client.toml") && said.contains("`ulr`"),
         "{said}"
     );
+}
+
+/// Most appliances are the authority of their own certificate, as every how-to with `openssl req -x509` makes it.
+#[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_by_file_or_fingerprint() {
+    let pki = Pki::new();
+    let file = |name: &str| pki.dir.path().join(name).to_str().unwrap().to_owned();
+    let own = |name: &str| {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let cert = params.self_signed(&key).unwrap();
+        fs::write(file(&format!("{name}.crt")), cert.pem()).unwrap();
+        fs::write(file(&format!("{name}.key")), key.serialize_pem()).unwrap();
+        Fingerprint::of(cert.der()).to_string()
+    };
+    let (fingerprint, other) = (own("localhost"), own("elsewhere.example"));
+    let top = |url: &str, more: &[&str]| {
+        let top = ["top", "--once", "--interval", "500ms", "--url", url];
+        command(&[&top, more].concat(), None)
+    };
+    let serve = |name| {
+        pki.serve(&format!(
+            "tls_server_config: {{cert_file: {name}.crt, key_file: {name}.key}}\n"
+        ))
+    };
+    let (a, _server) = serve("localhost");
+    let url = format!("https://localhost:{}", a.port());
+    let named = file("localhost.crt");
+    for good in [["--ca-file", &named], ["--fingerprint", &fingerprint]] {
+        assert_eq!(top(&url, &good), (Some(0), String::new()), "{good:?}");
+    }
+    // Whoever gives one of the two need not say that TLS is meant.
+    let short = format!("localhost:{}", a.port());
+    assert_eq!(
+        top(&short, &["--fingerprint", &fingerprint]),
+        (Some(0), String::new())
+    );
+    let refused = |url: &str, flags: &[&str], why: &str| {
+        let (code, said) = top(url, flags);
+        assert!(code == Some(1) && said.contains(why), "{flags:?}: {said}");
+    };
+    let trust = format!("trust it alone with --fingerprint {fingerprint}");
+    refused(&url, &["--ca-file", &file("elsewhere.example.crt")], &trust);
+    refused(&url, &["--ca-file", &file("ca.crt")], &trust);
+    let changed = format!("another fingerprint, {fingerprint}");
+    refused(&url, &["--fingerprint", &other], &changed);
+    // A file vouches for a certificate under its own name, a fingerprint for whoever has the key.
+    let (a, _server) = serve("elsewhere.example");
+    let url = format!("https://localhost:{}", a.port());
+    refused(
+        &url,
+        &["--ca-file", &file("elsewhere.example.crt")],
+        "not valid for name",
+    );
+    assert_eq!(
+        top(&url, &["--fingerprint", &other]),
+        (Some(0), String::new())
+    );
+}
+
+#[test]
+fn a_url_without_a_scheme_is_completed_unless_a_password_would_go_with_it() {
+    let (a, _server) = serve_as(WebConfig::default(), || Ok(Box::new(Fake::new())));
+    let short = a.to_string();
+    let (code, said) = command(
+        &["top", "--once", "--interval", "500ms", "--url", &short],
+        None,
+    );
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    for asked in [
+        &["top", "--once", "--url", "nfs1"][..],
+        &["path", "nfs1", "--url", "http://127.0.0.1:1"],
+    ] {
+        let (code, said) = command(&[asked, &["--user", "alice"]].concat(), Some("secret"));
+        assert!(
+            code == Some(1)
+                && said.contains("say how the password is sent: https://nfs1 encrypts it"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn settings_in_the_home_of_another_user_are_left_out_and_that_is_said() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("nfscope");
+    fs::create_dir(&dir).unwrap();
+    fs::write(
+        dir.join("client.toml"),
+        "[agent]\nurl = \"http://nfs1:9943\"\n",
+    )
+    .unwrap();
+    let run = || {
+        let mut top = std::process::Command::new(env!("CARGO_BIN_EXE_nfscope"));
+        top.args(["check", "--url", "http://127.0.0.1:1"]);
+        top.env("XDG_CONFIG_HOME", home.path());
+        top
+    };
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o000)).unwrap();
+    let mut top = run();
+    if rustix::process::geteuid().is_root() {
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        top.uid(65534);
+    }
+    let said = top.output().unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        said.contains("client.toml are left out: Permission denied"),
+        "{said}"
+    );
+    assert!(said.contains("no agent at http://127.0.0.1:1"), "{said}");
 }

@@ -337,6 +337,65 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
     );
 }
 
+/// A program that ends with the test.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_demonstration_and_its_reports_are_shown_in_a_real_browser() {
+    use std::io::{BufRead, BufReader};
+    let Some(python) = browser_python() else {
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    let demo = demo
+        .arg("demo")
+        .env("TMPDIR", directory.path())
+        .env("RUNTIME_DIRECTORY", directory.path().join("run"))
+        .stdout(std::process::Stdio::piped());
+    let mut demo = Ends(demo.spawn().unwrap());
+    let mut first = String::new();
+    let mut said = BufReader::new(demo.0.stdout.take().unwrap());
+    said.read_line(&mut first).unwrap();
+    let url = first.trim();
+    let agent = url.split("/#").next().unwrap();
+    let report = |name: &str, more: &[&str]| {
+        let file = directory.path().join(name);
+        let begun = Instant::now();
+        // Windows of the present come every ten seconds.
+        loop {
+            let mut report = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+            report.args(["report", "--last", "1d", "--url", agent]);
+            let (code, text, errors) =
+                fixture::said(&report.args(more).arg(&file).output().unwrap());
+            if code == 0 {
+                assert!(text.lines().count() <= 16, "{text}");
+                return file;
+            }
+            assert!(begun.elapsed() < serve::HANG, "{errors}");
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    };
+    let files = [
+        report("report.html", &[]),
+        report("anonymous.html", &["--anonymise"]),
+    ];
+    browser_sees(
+        Command::new(python)
+            .arg(root().join("tests/browser/report.py"))
+            .arg(url)
+            .args(files)
+            .args(std::env::var_os("NFSCOPE_SCREENSHOTS")),
+    );
+}
+
 #[test]
 fn pictures_of_the_documentation_keep_their_columns_in_a_real_browser() {
     let Some(python) = browser_python() else {

@@ -221,7 +221,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         variable: "NFSCOPE_PROBES_LATE_ATTACH",
         flag: "no-late-attach",
         about: Some(
-            "Observe modules that load later (nfsd, sunrpc), which needs four capabilities for as long as the agent runs. \
+            "Keep the privileges to attach again when nfsd or sunrpc is loaded later: four capabilities for as long as the agent runs. \
              With `false` every capability is dropped once the probes are attached, and neither slow operations nor what NFSv4 \
              clients hold is reported",
         ),

@@ -188,7 +188,12 @@ fn check_says_that_every_script_runs() {
     );
     // Without what it is told to run it says where that should be.
     let none = played.dir.path("none");
-    let (code, out, _) = said(&nfscope(&none, &none).arg("check").output().unwrap());
+    let (code, out, _) = said(
+        &nfscope(&none, &none)
+            .args(["check", "--all"])
+            .output()
+            .unwrap(),
+    );
     assert_eq!(code, 1);
     let missing = format!(
         "no   dtrace            {}\n      fix: install it",
