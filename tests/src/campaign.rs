@@ -25,6 +25,9 @@ pub struct Options {
     /// Try them with `nfscope experiment check`, and make no run
     #[arg(long)]
     pub check: bool,
+    /// Make one round of short runs: every combination once, for a second or two
+    #[arg(long, conflicts_with = "check")]
+    pub short: bool,
     /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
     #[arg(long)]
     pub zfs: bool,
@@ -67,7 +70,9 @@ pub fn run(options: &Options) -> Result<String> {
         let text = text.with_context(|| format!("cannot read {}", file.display()))?;
         let name = file.file_name().context("a file without a name")?;
         let plan = server.dir().join(name);
-        std::fs::write(&plan, text.replace("{lab}", &server.lab_command("")))?;
+        let text = text.replace("{lab}", &server.lab_command(""));
+        let text = if options.short { short(&text) } else { text };
+        std::fs::write(&plan, text)?;
         let script = format!(
             "modprobe -a nfs nfsv3 nfsv4 sch_netem; PATH={}:$PATH
              nfscope experiment {} {} --url http://{}:{} --store {}",
@@ -101,4 +106,33 @@ pub fn run(options: &Options) -> Result<String> {
     }
     agent.stop()?;
     Ok(said)
+}
+
+/// Keys of a plan file that make it long, and their values in a short one. A recording has ten windows at least.
+const SHORT: [(&str, &str); 5] = [
+    ("replicates", "1"),
+    ("runtime", "\"1s\""),
+    ("warmup", "\"1s\""),
+    ("record", "\"5s\""),
+    ("interval", "\"500ms\""),
+];
+
+/// The same combinations in one round of short runs, without a condition for more.
+fn short(text: &str) -> String {
+    let (mut out, mut section) = (String::new(), "");
+    for line in text.lines() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        if section == "[until]" {
+            continue;
+        }
+        let key = line.split_once(" = ").map_or("", |(key, _)| key);
+        match SHORT.iter().find(|(name, _)| *name == key) {
+            Some((_, value)) => out += &format!("{key} = {value}"),
+            None => out += &line.replace("--runtime 10s", "--runtime 2s"),
+        }
+        out.push('\n');
+    }
+    out
 }

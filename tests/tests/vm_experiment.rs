@@ -42,6 +42,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
         kernel: Kernel::V6_12,
         files: vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns/small.toml")],
         check: false,
+        short: false,
         zfs: false,
         keep: None,
     })?;

@@ -1,6 +1,6 @@
 //! `nfscope experiment check`: every level is set once and the load runs for seconds, so that hours are not spent on what would fail.
 
-use super::experiment_client::{Client, kind_of, measured};
+use super::experiment_client::{kind_of, measured, mount};
 use super::experiment_data::operations;
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
 use super::experiment_numbers::numbers;
@@ -8,6 +8,7 @@ use super::experiment_plans::{file as plan_path, hold};
 use super::experiment_run::of_one_plan;
 use super::experiment_shell::{Load, Shell};
 use crate::cli::experiment::CheckArgs;
+use crate::versions::client::Client;
 use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::store::Store;
@@ -75,7 +76,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
         wrong.extend(set);
         let mut client = None;
         if is_set {
-            match Client::mount(&file, &one.run, args.url.as_deref(), &stop) {
+            match mount(&file, &one.run, args.url.as_deref(), &stop) {
                 Ok(made) => client = made,
                 Err(e) => {
                     stop.check()?;

@@ -34,6 +34,7 @@ mod path_join;
 pub mod record;
 pub mod record_session;
 pub mod replay;
+mod rounds;
 pub mod slow;
 mod slow_stream;
 pub mod slow_table;

@@ -1,7 +1,9 @@
 //! Plan files: good ones, and what is wrong with others.
 
+use super::written::parse;
 use super::*;
 use nfscope_stats::experiment::Levels;
+use std::fs;
 
 const GOOD: &str = r#"
     name = "slog"
@@ -171,7 +173,8 @@ fn levels_of_any_number_are_put_where_they_are_named() {
         file.until,
         Some(Until {
             ci: 0.05,
-            replicates: 40
+            rounds: 40,
+            time: Duration::MAX,
         })
     );
 }
