@@ -1,17 +1,14 @@
 //! The table of a campaign: each configuration with its interval, and beside the first configuration by pairs within rounds.
 
+use crate::beside::{Beside, judge, over_rounds};
 use crate::experiment::plan::Plan;
 use crate::experiment::result::{Measured, Unit};
 use nfscope_stats::experiment::Run;
 use nfscope_stats::mean_interval::Interval;
-use nfscope_stats::{Change, MIN_EFFECT, holm, paired, paired_rounds};
+use nfscope_stats::{Change, MIN_EFFECT, paired, paired_rounds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Corrected p value up to which there is evidence.
-const LEVEL: f64 = 0.05;
-/// Probability with which a difference is found that rows without evidence name.
-const POWER: f64 = 0.8;
 /// Fewer rounds have no interval.
 const MIN_ROUNDS: usize = 3;
 
@@ -166,15 +163,12 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     let tested = tested.flat_map(|(t, of)| t.rows.iter_mut().zip(of));
     let mut tested: Vec<(&mut TableRow, Change)> =
         tested.filter_map(|(row, c)| Some((row, (*c)?))).collect();
-    let p: Vec<f64> = tested.iter().map(|(_, c)| c.p).collect();
-    let comparisons = p.len();
-    for ((row, change), p) in tested.iter_mut().zip(holm(&p)) {
-        row.p = Some(p);
-        row.found = p <= LEVEL;
-        if !row.found {
-            let level = LEVEL / comparisons as f64;
-            row.finds = Some(change.smallest_found(MIN_EFFECT, level, POWER));
-        }
+    let changes: Vec<(Change, f64)> = tested.iter().map(|(_, c)| (*c, 1.0)).collect();
+    let comparisons = changes.len();
+    for ((row, _), judged) in tested.iter_mut().zip(judge(&changes)) {
+        row.p = Some(judged.p);
+        row.found = judged.found;
+        row.finds = (!judged.found).then_some(judged.finds);
     }
     let cells = tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells);
     let rounds = cells.flatten().map(|c| c.rounds).max().unwrap_or(0);
@@ -203,10 +197,7 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
 fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow, Option<Change>) {
     let cells = grid.columns.iter().map(|column| {
         let values = grid.cell(row, *column);
-        let mut mean = Interval::of(&values)?;
-        if values.len() < MIN_ROUNDS {
-            mean.half_width = None;
-        }
+        let mean = over_rounds(&values, MIN_ROUNDS)?;
         let rounds = values.len();
         Some(Cell { mean, rounds })
     });
@@ -217,8 +208,7 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
         0 => Vec::new(),
         _ => grid.differences(row),
     };
-    let change = paired_rounds(&differences, MIN_EFFECT);
-    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+    let beside = Beside::of(&differences);
     let factors = plan.factors.iter().enumerate();
     let factors = factors.filter(|(i, _)| Some(*i) != by);
     let named = factors.zip(&grid.rows[row]);
@@ -231,13 +221,13 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
         levels: levels.into_iter().map(|(_, l)| l).collect(),
         geometric_mean: means.map(|m| (m.iter().sum::<f64>() / m.len() as f64).exp()),
         cells,
-        ratio: (!differences.is_empty()).then(|| mean.exp()),
-        interval: change.map(|c| [c.ratio.low, c.ratio.high]),
+        ratio: beside.ratio,
+        interval: beside.interval,
         p: None,
         found: false,
         finds: None,
     };
-    (row, change)
+    (row, beside.change)
 }
 
 /// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds;

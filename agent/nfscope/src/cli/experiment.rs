@@ -226,6 +226,9 @@ the directory of the mount:
   columns = \"processes\"
   responses = [\"load:operations_per_second\"]
 
+  [effects]                 # are printed at the end; see `nfscope experiment analyse`
+  responses = [\"load:operations_per_second\"]
+
   [until]                   # more rounds, until half of each interval is so small
   ci = \"5%\"
   replicates = 40           # at most

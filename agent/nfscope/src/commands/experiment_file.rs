@@ -28,6 +28,8 @@ pub(super) struct PlanFile {
     pub mount: Option<Mount>,
     /// Table that is printed when all runs are made.
     pub table: Option<Table>,
+    /// Effects that are printed then.
+    pub effects: Option<Effects>,
     /// More rounds, until every interval is as narrow as this.
     pub until: Option<Until>,
 }
@@ -103,6 +105,13 @@ pub(super) struct Mount {
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub columns: Option<String>,
+    pub responses: Vec<String>,
+}
+
+/// The effects of factors at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Effects {
     pub responses: Vec<String>,
 }
 

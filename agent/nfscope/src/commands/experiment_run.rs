@@ -1,5 +1,6 @@
 //! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
 
+use super::experiment_analyse;
 use super::experiment_client::{measured, mount};
 use super::experiment_data::{self, LOAD};
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
@@ -8,7 +9,7 @@ use super::experiment_plans::{
     begin_run, change, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
 };
 use super::experiment_shell::{Load, Shell};
-use super::experiment_table::{of_file, responses};
+use super::experiment_table::{self, responses};
 use super::rounds::{self, Rounds};
 use crate::api::build_info::{REVISION, VERSION};
 use crate::cli::UNREACHED;
@@ -69,7 +70,8 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     };
     let until = campaign.file.until.clone();
     let reached = rounds::make(&mut campaign, 0, until.as_ref())?;
-    of_file(store, &campaign.file)?;
+    experiment_table::of_file(store, &campaign.file)?;
+    experiment_analyse::of_file(store, &campaign.file)?;
     if reached == Some(false) {
         say(
             "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in [until]",
@@ -155,10 +157,11 @@ fn make_open(args: &RunArgs, wanted: &PlanFile, stop: &Stop) -> anyhow::Result<(
         "failed: run {}; fix: repair it and call this again, which makes only the runs without a baseline",
         failed.join(", ")
     );
-    let then = match (&wanted.table, &wanted.run.measure) {
-        (Some(_), _) => String::new(),
-        (None, Measure::Record(_)) => format!(": nfscope experiment analyse {name}"),
-        (None, _) => format!(": nfscope experiment table {name}"),
+    let is_told = wanted.table.is_some() || wanted.effects.is_some();
+    let then = match &wanted.run.measure {
+        _ if is_told => String::new(),
+        Measure::Record(_) => format!(": nfscope experiment analyse {name}"),
+        _ => format!(": nfscope experiment table {name}"),
     };
     say(&format!("all {} runs are recorded{then}", runs.len()));
     Ok(())

@@ -1,7 +1,7 @@
 //! The text of a plan file, and what is wrong with it.
 
 use super::measure::{self, WrittenRun};
-use super::{Level, Measure, Mount, PlanFile, Table, put};
+use super::{Effects, Level, Measure, Mount, PlanFile, Table, put};
 use crate::cli::experiment::fraction;
 use crate::commands::experiment_plans::check;
 use crate::commands::rounds::Until;
@@ -40,6 +40,7 @@ struct Written {
     factors: Vec<WrittenFactor>,
     mount: Option<Mount>,
     table: Option<Table>,
+    effects: Option<Effects>,
     until: Option<WrittenUntil>,
 }
 
@@ -99,6 +100,7 @@ pub(super) fn parse(text: &str) -> anyhow::Result<PlanFile> {
         until: written.until.as_ref().map(until).transpose()?,
         mount: written.mount,
         table: written.table,
+        effects: written.effects,
     };
     check_commands(&file)?;
     check_whole(&file)?;
@@ -248,6 +250,12 @@ fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
                 .factor_named(name)
                 .map_err(|e| anyhow::anyhow!("table: columns: {e}"))?;
         }
+    }
+    if let Some(Effects { responses }) = &file.effects {
+        ensure!(
+            !responses.is_empty(),
+            "effects: responses: name at least one"
+        );
     }
     ensure!(
         file.until.is_none() || file.table.is_some(),
