@@ -25,6 +25,9 @@ pub struct Options {
     /// Try them with `nfscope experiment check`, and make no run
     #[arg(long)]
     pub check: bool,
+    /// Read them with `nfscope experiment check --dry-run`, and set nothing
+    #[arg(long, conflicts_with_all = ["check", "short"])]
+    pub dry_run: bool,
     /// Make one round of short runs: every combination once, for a second or two
     #[arg(long, conflicts_with = "check")]
     pub short: bool,
@@ -73,15 +76,18 @@ pub fn run(options: &Options) -> Result<String> {
         let text = text.replace("{lab}", &server.lab_command(""));
         let text = if options.short { short(&text) } else { text };
         std::fs::write(&plan, text)?;
+        let address = if options.zfs { "127.0.0.1" } else { "10.9.0.1" };
+        let url = format!("--url http://{address}:{}", agent.port());
+        let (word, more) = match (options.dry_run, options.check) {
+            (true, _) => ("check", "--dry-run"),
+            (_, true) => ("check", &*url),
+            _ => ("run", &*url),
+        };
         let script = format!(
             "modprobe -a nfs nfsv3 nfsv4 sch_netem; PATH={}:$PATH
-             nfscope experiment {} {} --url http://{}:{} --store {}",
+             nfscope experiment {word} {} {more} --store {store}",
             programs.display(),
-            if options.check { "check" } else { "run" },
             plan.display(),
-            if options.zfs { "127.0.0.1" } else { "10.9.0.1" },
-            agent.port(),
-            store
         );
         let mut running = match options.zfs {
             true => server.spawn(&script)?,
@@ -130,7 +136,7 @@ fn short(text: &str) -> String {
         let key = line.split_once(" = ").map_or("", |(key, _)| key);
         match SHORT.iter().find(|(name, _)| *name == key) {
             Some((_, value)) => out += &format!("{key} = {value}"),
-            None => out += &line.replace("--runtime 10s", "--runtime 2s"),
+            None => out += line,
         }
         out.push('\n');
     }

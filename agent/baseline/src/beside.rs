@@ -59,7 +59,7 @@ pub(crate) fn judge(changes: &[(Change, f64)]) -> Vec<Judged> {
 
 /// The mean over rounds, with its interval where there are so many.
 pub(crate) fn over_rounds(values: &[f64], least: usize) -> Option<Interval> {
-    let mut mean = Interval::of(values)?;
+    let mut mean = Interval::of_rounds(values)?;
     if values.len() < least {
         mean.half_width = None;
     }

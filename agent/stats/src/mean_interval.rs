@@ -1,6 +1,7 @@
 //! The mean of independent runs and its confidence interval.
 
-use crate::autocorrelation::lag_one;
+use crate::autocorrelation::{are_alike, lag_one};
+use crate::batch_means::error_of_sum;
 use crate::interval::{CONFIDENCE, students_t};
 use serde::Serialize;
 
@@ -30,6 +31,22 @@ impl Interval {
         let half_width =
             (n > 1.0).then(|| students_t(CONFIDENCE, n - 1.0) * (squares / (n - 1.0) / n).sqrt());
         Some(Interval { mean, half_width })
+    }
+
+    /// The same for rounds in order of time. If neighbours are more alike than those of 99 in 100 independent series, the error is that of
+    /// batch means, as in [`paired_rounds`](crate::paired_rounds).
+    pub fn of_rounds(values: &[f64]) -> Option<Interval> {
+        let own = Interval::of(values)?;
+        if !are_alike(values) {
+            return Some(own);
+        }
+        let deviations: Vec<f64> = values.iter().map(|v| v - own.mean).collect();
+        let sum = error_of_sum(&deviations);
+        let half_width = students_t(CONFIDENCE, sum.dof) * sum.error / values.len() as f64;
+        Some(Interval {
+            half_width: Some(half_width),
+            ..own
+        })
     }
 
     /// Half the width, relative to the mean; unknown if the mean is zero.

@@ -5,7 +5,7 @@ use crate::experiment::plan::Plan;
 use crate::experiment::result::{Measured, Unit};
 use nfscope_stats::experiment::Run;
 use nfscope_stats::mean_interval::Interval;
-use nfscope_stats::{Change, MIN_EFFECT, paired, paired_rounds};
+use nfscope_stats::{Change, MIN_EFFECT, are_alike, paired, paired_rounds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -122,6 +122,18 @@ impl Grid {
         values.map_or(Vec::new(), |v| v.values().copied().collect())
     }
 
+    /// The mean of the logarithms of all cells in each round that has all.
+    fn means(&self) -> Vec<f64> {
+        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (round, v) in self.values.values().flatten() {
+            means.entry(*round).or_default().push(v.ln());
+        }
+        let whole = means.values().filter(|of| of.len() == self.values.len());
+        whole
+            .map(|of| of.iter().sum::<f64>() / of.len() as f64)
+            .collect()
+    }
+
     /// Logarithms of a row over the first one: the mean of all columns, of each round that has both of all.
     fn differences(&self, row: usize) -> Vec<f64> {
         let value = |row, column, round| self.values.get(&(row, column))?.get(&round).copied();
@@ -173,13 +185,25 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     let cells = tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells);
     let rounds = cells.flatten().map(|c| c.rounds).max().unwrap_or(0);
     let missing = responses.iter().filter(|m| !m.missing.is_empty());
-    let caveats = missing.map(|m| {
+    let missing = missing.map(|m| {
         let (missing, all) = (m.missing.len(), runs.len());
         format!(
             "{}: {missing} of {all} runs are missing or have none",
             m.name
         )
     });
+    let waves = responses.iter().filter(|m| {
+        let means = Grid::of(plan, &runs, m, None).means();
+        are_alike(&means)
+    });
+    let waves = waves.map(|m| {
+        format!(
+            "{}: neighbouring rounds resemble each other, so that a disturbance lasts for several: intervals of cells may hold in fewer than \
+             95 % of such campaigns. Ratios are of pairs within rounds. Fix: let more time pass between rounds",
+            m.name
+        )
+    });
+    let caveats = missing.chain(waves);
     Ok(Table {
         name: plan.name.clone(),
         rounds,
@@ -243,7 +267,6 @@ pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64
         for cell in grid.values.values_mut() {
             cell.retain(|round, _| *round < rounds);
         }
-        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in grid.values.values() {
             let logarithms: Vec<f64> = cell.values().map(|v| v.ln()).collect();
             if !logarithms.iter().all(|l| l.is_finite()) {
@@ -251,13 +274,8 @@ pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64
             }
             let r = paired_rounds(&logarithms, MIN_EFFECT)?.ratio;
             widest.0 = widest.0.max((r.high - r.low) / 2.0 / r.value);
-            for (round, v) in cell {
-                means.entry(*round).or_default().push(v.ln());
-            }
         }
-        let whole = means.values().filter(|of| of.len() == grid.values.len());
-        let means = whole.map(|of| of.iter().sum::<f64>() / of.len() as f64);
-        let (_, stretches) = paired(&means.collect::<Vec<_>>(), 0.0, MIN_EFFECT)?;
+        let (_, stretches) = paired(&grid.means(), 0.0, MIN_EFFECT)?;
         widest.1 = widest.1.min(stretches);
     }
     widest.0.is_finite().then_some(widest)

@@ -277,6 +277,9 @@ pub struct CheckArgs {
     /// The plan file: see `nfscope experiment run --help`
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Set and run nothing: print the commands, and look whether sh can read them and finds their programs on this host
+    #[arg(long, conflicts_with_all = ["duration", "url"])]
+    pub dry_run: bool,
     /// How long the load runs with each setting that is tried, beside its start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = baseline::duration)]
     pub duration: Duration,

@@ -2,6 +2,7 @@
 
 use super::experiment_client::{kind_of, measured, mount};
 use super::experiment_data::operations;
+use super::experiment_dry_run;
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
 use super::experiment_numbers::numbers;
 use super::experiment_plans::{file as plan_path, hold};
@@ -44,6 +45,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 
 fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
     let mut file = experiment_file::read(&args.file)?;
+    if args.dry_run {
+        return experiment_dry_run::run(&file);
+    }
     let (store, name) = (&args.store.path, file.plan.name.clone());
     if plan_path(store, &name).exists() {
         file.plan = of_one_plan(store, &file, &args.file)?;
@@ -121,7 +125,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 /// As few runs as have every level of every factor, by their numbers: each has the most levels that those before have not.
-fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
+pub(super) fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     let mut seen: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut chosen = Vec::new();
     let levels = |run: &Run| {
@@ -145,7 +149,7 @@ fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
 }
 
 /// Every load of a plan is one that there is.
-fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
+pub(super) fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     if let Measure::Workload(block) = &file.run.measure {
         for run in runs {
             kind_of(file, block, run)?;

@@ -15,6 +15,7 @@ mod experiment_analyse;
 mod experiment_check;
 mod experiment_client;
 mod experiment_data;
+mod experiment_dry_run;
 mod experiment_file;
 mod experiment_numbers;
 mod experiment_plans;

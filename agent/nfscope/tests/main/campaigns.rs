@@ -1,0 +1,134 @@
+//! Plan files of campaigns: those of the lab are read and told without a machine, and what a campaign prints at its end.
+
+use crate::fixture::recorder::Place;
+use crate::fixture::{root, said};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Programs of the campaigns that a host without the set-up of the lab may lack. `vm_6_12_campaigns_…` has the real ones.
+const OF_THE_LAB: [&str; 9] = [
+    "exportfs",
+    "fio",
+    "lab",
+    "modprobe",
+    "mount.nfs",
+    "nfscope",
+    "nsenter",
+    "tc",
+    "zpool",
+];
+
+fn ask(place: &Place, words: &[&str]) -> (i32, String, String) {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
+    c.arg("experiment").args(words);
+    let path = std::env::var("PATH").unwrap_or_default();
+    c.env("PATH", format!("{}:{path}", place.0.join("bin").display()));
+    said(&c.arg("--store").arg(place.store()).output().unwrap())
+}
+
+/// A place with programs that do nothing.
+fn place(name: &str, programs: &[&str]) -> Place {
+    let place = Place::new(name);
+    let bin = place.0.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    for program in programs {
+        let path = bin.join(program);
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    place
+}
+
+fn campaigns() -> Vec<PathBuf> {
+    let folder = fs::read_dir(root().join("tests/campaigns")).unwrap();
+    let mut all: Vec<PathBuf> = folder.map(|e| e.unwrap().path()).collect();
+    all.sort();
+    assert!(all.len() >= 8, "{all:?}");
+    all
+}
+
+fn dry_run(place: &Place, file: &Path) -> (i32, String, String) {
+    ask(place, &["check", file.to_str().unwrap(), "--dry-run"])
+}
+
+/// Every campaign of the lab is a plan whose commands the shell can read and whose programs are there.
+#[test]
+fn the_campaigns_of_the_lab_pass_a_dry_run() {
+    let place = place("dry", &OF_THE_LAB);
+    for file in campaigns() {
+        let text = fs::read_to_string(&file).unwrap();
+        let copy = place.0.join(file.file_name().unwrap());
+        fs::write(&copy, text.replace("{lab}", "lab")).unwrap();
+        let (code, out, err) = dry_run(&place, &copy);
+        assert_eq!(code, 0, "{}: {err}", file.display());
+        assert!(out.contains("nothing was set and no run was made"), "{out}");
+        // Every level of every factor stands in a command, in the mount or in the load.
+        assert!(
+            !out.contains("{version}") && !out.contains("{level}"),
+            "{out}"
+        );
+    }
+    // Nothing is kept.
+    assert!(!place.store().exists() && !place.0.join("experiments").exists());
+}
+
+/// A dry run tells what the shell cannot read and what is missing, all at once, and sets nothing.
+#[test]
+fn a_dry_run_tells_what_is_missing() {
+    let place = place("missing", &[]);
+    let file = place.0.join("wrong.toml");
+    let made = place.0.join("made");
+    let text = format!(
+        "name = 'wrong'\n[run]\ncommand = 'no-such-load {{size}}'\nnumbers.mbs = 'bw={{}}'\n[[factor]]\nname = 'size'\n\
+         levels = ['4k', '1m']\nset = 'touch {}'\nverify = 'if true; then echo {{level}}'\n",
+        made.display()
+    );
+    fs::write(&file, &text).unwrap();
+    let (code, out, err) = dry_run(&place, &file);
+    assert_eq!(code, 1, "{out}{err}");
+    for part in [
+        "3 things would fail here",
+        "no-such-load is missing",
+        "verify size=4k: the shell cannot read `if true; then echo 4k`",
+        "verify size=1m: the shell cannot read",
+        "nothing was set",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+    assert!(out.contains("command: no-such-load 1m"), "{out}");
+    assert!(!made.exists());
+}
+
+/// A plan file prints its effects when all runs are made.
+#[test]
+fn a_plan_file_prints_its_effects() {
+    let place = place("effects", &[]);
+    let dir = place.0.display();
+    let factor = |name: &str| {
+        format!(
+            "[[factor]]\nname = '{name}'\nlevels = ['1', '2']\nset = 'echo {{level}} >{dir}/{name}'\n"
+        )
+    };
+    let text = format!(
+        "name = 'two'\nreplicates = 3\n[run]\n\
+         command = 'echo mbs=$((100 * $(cat {dir}/a) * $(cat {dir}/a) + $NFSCOPE_RUN % 3))'\nnumbers.mbs = 'mbs={{}}'\n{}{}\
+         [effects]\nresponses = ['load:mbs']\n",
+        factor("a"),
+        factor("b")
+    );
+    let file = place.0.join("two.toml");
+    fs::write(&file, &text).unwrap();
+    let (code, out, err) = ask(&place, &["run", file.to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("EFFECT OF") && out.contains("a * "), "{out}");
+    let (_, same, _) = ask(&place, &["analyse", "two", "--response", "load:mbs"]);
+    assert_eq!(out, same);
+    fs::write(&file, text.replace("'load:mbs'", "")).unwrap();
+    let (code, _, err) = ask(&place, &["run", file.to_str().unwrap()]);
+    assert!(
+        code == 1 && err.contains("effects: responses: name at least one"),
+        "{err}"
+    );
+}
