@@ -143,7 +143,7 @@ impl Site {
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
         match kind {
-            Kind::Open(_) => fresh_open::make_files(&directory),
+            Kind::Open(depth) => fresh_open::make_file(&directory, depth),
             Kind::Workload(w) => self.fio(w, threads, &["--create_only=1"], common).map(drop),
             _ => {
                 let files = Files::make(kind, &directory, threads)?;
