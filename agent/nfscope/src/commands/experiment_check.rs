@@ -46,7 +46,9 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
     let mut file = experiment_file::read(&args.file)?;
     if args.dry_run {
-        return experiment_dry_run::run(&file);
+        let runs = file.plan.runs()?;
+        check_workloads(&file, &runs)?;
+        return experiment_dry_run::run(&file, &runs, &chosen(&runs, file.plan.factors.len()));
     }
     let (store, name) = (&args.store.path, file.plan.name.clone());
     if plan_path(store, &name).exists() {
@@ -125,7 +127,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 /// As few runs as have every level of every factor, by their numbers: each has the most levels that those before have not.
-pub(super) fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
+fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     let mut seen: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut chosen = Vec::new();
     let levels = |run: &Run| {
@@ -149,7 +151,7 @@ pub(super) fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
 }
 
 /// Every load of a plan is one that there is.
-pub(super) fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
+fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     if let Measure::Workload(block) = &file.run.measure {
         for run in runs {
             kind_of(file, block, run)?;

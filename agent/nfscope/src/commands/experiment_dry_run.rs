@@ -1,6 +1,5 @@
 //! `nfscope experiment check --dry-run`: what a plan file would do, told without setting or running anything.
 
-use super::experiment_check::{check_workloads, chosen};
 use super::experiment_client::kind_of;
 use super::experiment_file::{Measure, PlanFile};
 use crate::versions::Kind;
@@ -21,15 +20,13 @@ const WORDS: [&str; 4] = ["fi", "done", "esac", "}"];
 /// Words that begin what is no command up to the next separator.
 const NO_COMMAND: [&str; 3] = ["for", "case", "function"];
 
-/// Prints the commands of as few runs as have every level.
+/// Prints the commands of these runs, by their numbers.
 ///
 /// # Errors
 /// When the shell cannot read a command, or a program is missing.
-pub(super) fn run(file: &PlanFile) -> anyhow::Result<()> {
-    let runs = file.plan.runs()?;
-    check_workloads(file, &runs)?;
+pub(super) fn run(file: &PlanFile, runs: &[Run], chosen: &[usize]) -> anyhow::Result<()> {
     let mut wrong = BTreeSet::new();
-    for number in chosen(&runs, file.plan.factors.len()) {
+    for number in chosen {
         let run = &runs[number - 1];
         let levels = file.plan.levels(*run);
         let mut text = format!("run {number} of {}: {levels}\n", runs.len());
