@@ -28,7 +28,7 @@ pub struct Options {
     /// Read them with `nfscope experiment check --dry-run`, and set nothing
     #[arg(long, conflicts_with_all = ["check", "short"])]
     pub dry_run: bool,
-    /// Make one round of short runs: every combination once, for a second or two
+    /// Make one round of short runs: every combination once, for a second or two, with 2 and 4 processes
     #[arg(long, conflicts_with = "check")]
     pub short: bool,
     /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
@@ -123,12 +123,20 @@ const SHORT: [(&str, &str); 5] = [
     ("interval", "\"500ms\""),
 ];
 
-/// The same combinations in one round of short runs, without a condition for more.
+/// The same combinations in one round of short runs, with few processes and without a condition for more: an emulated machine takes
+/// minutes for fifty processes.
 fn short(text: &str) -> String {
-    let (mut out, mut section) = (String::new(), "");
+    let (mut out, mut section, mut factor) = (String::new(), "", "");
     for line in text.lines() {
         if line.starts_with('[') {
             section = line;
+        }
+        if line.starts_with("name = ") {
+            factor = line;
+        }
+        if factor == "name = \"processes\"" && line.starts_with("levels = ") {
+            out += "levels = [\"2\", \"4\"]\n";
+            continue;
         }
         if section == "[until]" {
             continue;
@@ -141,4 +149,26 @@ fn short(text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_campaign_has_one_round_of_every_combination() {
+        let text = "name = \"a\"\nreplicates = 6\n[run]\nruntime = \"10s\"\n[[factor]]\nname = \"processes\"\n\
+                    levels = [\"10\", \"50\"]\n[[factor]]\nname = \"depth\"\nlevels = [\"0\", \"2\"]\n[until]\nci = \"5%\"\n\
+                    replicates = 40\n";
+        let short = short(text);
+        for line in [
+            "replicates = 1",
+            "runtime = \"1s\"",
+            "levels = [\"2\", \"4\"]",
+            "levels = [\"0\", \"2\"]",
+        ] {
+            assert!(short.lines().any(|l| l == line), "{line}: {short}");
+        }
+        assert!(!short.contains("until") && !short.contains("40"), "{short}");
+    }
 }

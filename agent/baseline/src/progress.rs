@@ -202,11 +202,16 @@ impl Progress {
         })
     }
 
-    /// What a recording of this length may not have seen, although the metric is known: values beyond a quantile may come in spells.
+    /// What a recording of this length may not have seen, although the metric is known: values may come in spells, and a mean may follow
+    /// waves that are longer than the recording.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
-        self.tail()?;
+        let what = match self.tail() {
+            Some(_) => "slow spells that come",
+            None => "slow spells that come, and waves that turn,",
+        };
+        self.value?;
         Some(format!(
-            "slow spells that come less often than every {} may be missing from it",
+            "{what} less often than every {} may be missing from it",
             units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
         ))
     }
@@ -306,6 +311,12 @@ mod tests {
             let text = p.metric().unwrap();
             assert!(text.starts_with(metric) && text.ends_with('%'), "{text}");
             assert_eq!(p.reached(), wanted.is_some());
+            // No mean of five minutes tells of an hour.
+            let unseen = p.unseen(Duration::from_secs(300)).unwrap();
+            assert_eq!(
+                unseen.contains("waves that turn, less often than every 1m 40s"),
+                wanted.is_some()
+            );
         }
     }
 
