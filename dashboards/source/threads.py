@@ -162,7 +162,8 @@ DASHBOARD = dashboard(
                 "Refused calls by client",
                 "Calls that became no operation: of a wrong form, with credentials that are refused, or with arguments that cannot be "
                 "decoded. Where one rises, find the program at that address.",
-                "reqps", (q.busiest(10, q.rate("nfscope_client_refused_rpcs_total", "client, reason")), "{{client}} {{reason}}"),
+                "reqps",
+                (q.busiest(10, q.rate("nfscope_client_refused_rpcs_total", "instance, client, reason")), "{{instance}} {{client}} {{reason}}"),
             ),
             timeseries(
                 "Duplicate request cache",

@@ -39,8 +39,10 @@ fn found<'a>(d: &'a Value, kind: &str) -> Option<&'a Value> {
     all.iter().find(|f| f["kind"] == kind)
 }
 
-/// Kinds of findings of which no probe of illumos tells: TCP connections, the durability of acknowledged writes, this host's own mounts.
-const NOT_JUDGED: [&str; 4] = [
+/// Kinds of findings of which no probe of illumos tells: calls that are refused, TCP connections, the durability of acknowledged writes,
+/// this host's own mounts.
+const NOT_JUDGED: [&str; 5] = [
+    "bad_rpcs",
     "connection_limit",
     "unacknowledged_replies",
     "unsafe_writes",
