@@ -20,7 +20,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Of the logarithms of the ratios, one for each round.
+    /// A configuration by the logarithms of its ratios, one for each round.
     pub(crate) fn of(differences: &[f64]) -> Beside {
         let change = paired_rounds(differences, MIN_EFFECT);
         let mean = differences.iter().sum::<f64>() / differences.len() as f64;

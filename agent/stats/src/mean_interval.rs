@@ -64,6 +64,9 @@ pub fn autocorrelation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+    use rand_distr::{Distribution, StandardNormal};
 
     #[test]
     fn students_t_by_the_book() {
@@ -81,6 +84,56 @@ mod tests {
         assert_eq!((one.mean, one.half_width), (7.0, None));
         assert_eq!(Interval::of(&[]), None);
         assert_eq!(Interval::of(&[0.0, 0.0]).unwrap().relative(), None);
+    }
+
+    /// Rounds of a mean of 0 that follow a wave with this correlation.
+    fn wave(n: usize, r: f64, random: &mut SmallRng) -> Vec<f64> {
+        let mut last: f64 = StandardNormal.sample(random);
+        let next = || {
+            let own: f64 = StandardNormal.sample(random);
+            last = r * last + (1.0 - r * r).sqrt() * own;
+            last
+        };
+        std::iter::repeat_with(next).take(n).collect()
+    }
+
+    /// Intervals of 60 rounds that resemble their neighbours hold more often than those of Student's t, which take each for independent.
+    #[test]
+    fn rounds_that_resemble_each_other_have_wider_intervals() {
+        let mut random = SmallRng::seed_from_u64(71);
+        let held = |i: Interval| usize::from(i.mean.abs() <= i.half_width.unwrap());
+        let (mut rounds, mut independent) = (0, 0);
+        for _ in 0..1000 {
+            let values = wave(60, 0.6, &mut random);
+            let (own, alone) = (
+                Interval::of_rounds(&values).unwrap(),
+                Interval::of(&values).unwrap(),
+            );
+            assert_eq!(own.mean, alone.mean);
+            rounds += held(own);
+            independent += held(alone);
+        }
+        println!("of 1000 intervals {rounds} hold by rounds and {independent} by Student's t");
+        assert!(
+            rounds >= 850 && independent <= 720,
+            "{rounds} {independent}"
+        );
+    }
+
+    /// Rounds that do not resemble each other have the interval of Student's t, but for one of a hundred.
+    #[test]
+    fn independent_rounds_have_the_interval_of_students_t() {
+        let mut random = SmallRng::seed_from_u64(72);
+        let same = (0..1000).filter(|_| {
+            let values = wave(60, 0.0, &mut random);
+            Interval::of_rounds(&values) == Interval::of(&values)
+        });
+        let same = same.count();
+        assert!(same >= 980, "{same}");
+        let slow: Vec<f64> = (0..24).map(|i| f64::from(i % 12 / 6)).collect();
+        let [rounds, alone] = [Interval::of_rounds(&slow), Interval::of(&slow)];
+        let width = |i: Option<Interval>| i.unwrap().half_width.unwrap();
+        assert!(width(rounds) > 1.5 * width(alone));
     }
 
     #[test]
