@@ -28,7 +28,7 @@ use nfscope_text::units::percent;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Makes every run that has no baseline yet; returns the exit code.
 ///
@@ -69,16 +69,20 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
         measured: Vec::new(),
     };
     let until = campaign.file.until.clone();
-    let reached = rounds::make(&mut campaign, 0, until.as_ref())?;
+    let reached = rounds::make(&mut campaign, 0, until.as_ref(), Instant::now())?;
     experiment_table::of_file(store, &campaign.file)?;
+    let code = match reached {
+        Some(false) => {
+            say(
+                "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in \
+                 [until]",
+            );
+            UNREACHED
+        }
+        _ => 0,
+    };
     experiment_analyse::of_file(store, &campaign.file)?;
-    if reached == Some(false) {
-        say(
-            "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in [until]",
-        );
-        return Ok(UNREACHED);
-    }
-    Ok(0)
+    Ok(code)
 }
 
 /// The rounds of a plan file.

@@ -10,11 +10,11 @@ pub(super) struct Until {
     pub ci: f64,
     /// Most rounds.
     pub rounds: usize,
-    /// The longest time.
+    /// The longest time, with that of preparations.
     pub time: Duration,
 }
 
-/// What has rounds.
+/// A campaign that has rounds.
 pub(super) trait Rounds {
     /// Makes so many rounds in all; returns how many there are, which may be more.
     ///
@@ -31,7 +31,7 @@ pub(super) trait Rounds {
 }
 
 /// Makes rounds; returns whether the intervals got as narrow as was asked for. The looks are those that a campaign without a pause would
-/// have had: one that has ended is not begun again.
+/// have had: one that has ended is not begun again. `began` is when its time began, which may have been before the first round.
 ///
 /// # Errors
 /// When a round fails.
@@ -39,13 +39,14 @@ pub(super) fn make(
     campaign: &mut impl Rounds,
     least: usize,
     until: Option<&Until>,
+    began: Instant,
 ) -> anyhow::Result<Option<bool>> {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut made = campaign.make(least)?;
     let Some(until) = until else { return Ok(None) };
     let mut looks = Looks::at_runs();
     let mut seen = 0;
-    let mut last = began.elapsed();
+    let mut last = started.elapsed();
     loop {
         while seen < made {
             seen += 1;
@@ -109,7 +110,7 @@ mod tests {
             rounds,
             time: Duration::MAX,
         });
-        let reached = make(&mut campaign, least, until.as_ref()).unwrap();
+        let reached = make(&mut campaign, least, until.as_ref(), Instant::now()).unwrap();
         (campaign.made, reached)
     }
 
@@ -137,7 +138,30 @@ mod tests {
             rounds: usize::MAX,
             time: Duration::ZERO,
         };
-        assert_eq!(make(&mut campaign, 7, Some(&until)).unwrap(), Some(false));
+        let reached = make(&mut campaign, 7, Some(&until), Instant::now());
+        assert_eq!(reached.unwrap(), Some(false));
         assert_eq!((campaign.made, campaign.told), (7, vec![7]));
+    }
+
+    /// What was done before the first round is a part of the longest time.
+    #[test]
+    fn preparation_is_in_the_longest_time() {
+        let until = Until {
+            ci: 0.01,
+            rounds: 40,
+            time: Duration::from_secs(3600),
+        };
+        let of = |prepared: Duration| {
+            let mut campaign = Simulated {
+                made: 0,
+                told: Vec::new(),
+                found: 0,
+            };
+            let began = Instant::now().checked_sub(prepared).unwrap();
+            let reached = make(&mut campaign, 7, Some(&until), began).unwrap();
+            (campaign.made, reached)
+        };
+        assert_eq!(of(Duration::ZERO), (40, Some(false)));
+        assert_eq!(of(Duration::from_secs(3600)), (7, Some(false)));
     }
 }

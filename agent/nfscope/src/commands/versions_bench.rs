@@ -13,7 +13,7 @@ use nfscope_baseline::versions::{Block, LeftOut, LoadBlocks, Report, ScaleBlock}
 use nfscope_stats::experiment::Blocks;
 use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rounds where nobody says how many.
 const ROUNDS: usize = 8;
@@ -174,6 +174,7 @@ impl Bench {
         &mut self,
         args: &VersionsArgs,
     ) -> anyhow::Result<(Vec<LoadBlocks>, Option<bool>)> {
+        let began = Instant::now();
         for (i, kind) in kinds(args).into_iter().enumerate() {
             let able = self.prepare(kind, args.threads)?.into_iter().enumerate();
             let cells = able.map(|(v, able)| able.then_some((v, args.threads)));
@@ -192,7 +193,7 @@ impl Bench {
             Some(_) => 1,
             None => args.rounds.map_or(ROUNDS, |n| n as usize),
         };
-        let reached = rounds::make(self, least, until.as_ref())?;
+        let reached = rounds::make(self, least, until.as_ref(), began)?;
         Ok((self.loads.iter().map(Load::blocks).collect(), reached))
     }
 
@@ -221,7 +222,7 @@ impl Bench {
         let cells = able.flat_map(|v| args.scale.iter().map(move |n| Some((v, *n))));
         self.loads = vec![Load::new(kind, cells.collect(), args.seed)];
         let rounds = args.rounds.map_or(SCALE_ROUNDS, |n| n as usize);
-        rounds::make(self, rounds, None)?;
+        rounds::make(self, rounds, None, Instant::now())?;
         let versions = self.versions();
         let mut blocks = Vec::new();
         for load in &self.loads {
