@@ -228,6 +228,7 @@ the directory of the mount:
 
   [effects]                 # are printed at the end; see `nfscope experiment analyse`
   responses = [\"load:operations_per_second\"]
+  # linear = true           # for numbers that have no logarithm
 
   [until]                   # more rounds, until half of each interval is so small
   ci = \"5%\"

@@ -21,6 +21,9 @@ use std::path::Path;
 /// The families of durations. A window without requests was not timed, and is left out.
 const TIMES: [&Info; 2] = [&f::OP_DURATION.info, &f::RPC_DURATION.info];
 
+/// A plan file's word for `--linear`.
+const OF_FILE: &str = "linear = true in [effects]";
+
 /// The families that are read of each run.
 fn families(asked: &[Asked]) -> Vec<&'static Info> {
     let mut all = [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat();
@@ -48,11 +51,8 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         asked.push(Asked::parse(text, &store, &recorded)?);
     }
     let responses = measured(&store, &entries, &asked)?;
-    let scale = match args.linear {
-        true => Scale::Linear,
-        false => Scale::Logarithm,
-    };
-    let all = experiment::analyse(&plan, &responses, scale).map_err(anyhow::Error::msg)?;
+    let all =
+        experiment::analyse(&plan, &responses, scale(args.linear)).map_err(anyhow::Error::msg)?;
     print(&match (args.json, &all[..]) {
         (true, [one]) => json(one)?,
         (true, several) => json(&several)?,
@@ -64,6 +64,13 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         say(&format!("wrote {}", path.display()));
     }
     Ok(())
+}
+
+fn scale(linear: bool) -> Scale {
+    match linear {
+        true => Scale::Linear,
+        false => Scale::Logarithm,
+    }
 }
 
 fn shown(all: &[Analysed]) -> String {
@@ -88,8 +95,9 @@ pub(super) fn of_file(path: &Path, file: &PlanFile) -> anyhow::Result<()> {
         .map(|r| Asked::any(r, &store, &done));
     let asked: Vec<Asked> = asked.collect::<anyhow::Result<_>>()?;
     let responses = measured(&store, &entries, &asked)?;
-    let all = experiment::analyse(&file.plan, &responses, Scale::Logarithm);
-    Ok(print(&shown(&all.map_err(anyhow::Error::msg)?))?)
+    let all = experiment::analyse(&file.plan, &responses, scale(wanted.linear));
+    let all = all.map_err(|why| anyhow::Error::msg(why.replace("--linear", OF_FILE)));
+    Ok(print(&shown(&all.context("effects")?))?)
 }
 
 /// Responses that the runs of an experiment measured.

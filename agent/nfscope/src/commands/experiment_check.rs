@@ -1,6 +1,6 @@
 //! `nfscope experiment check`: every level is set once and the load runs for seconds, so that hours are not spent on what would fail.
 
-use super::experiment_client::{kind_of, measured, mount};
+use super::experiment_client::{check_workload, measured, mount};
 use super::experiment_data::operations;
 use super::experiment_dry_run;
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
@@ -150,11 +150,11 @@ fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     }
 }
 
-/// Every load of a plan is one that there is.
+/// Every load of a plan is one that there is, with parameters that it has.
 fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     if let Measure::Workload(block) = &file.run.measure {
         for run in runs {
-            kind_of(file, block, run)?;
+            check_workload(file, block, run)?;
         }
     }
     Ok(())

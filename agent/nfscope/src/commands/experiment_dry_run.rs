@@ -1,8 +1,9 @@
 //! `nfscope experiment check --dry-run`: what a plan file would do, told without setting or running anything.
 
-use super::experiment_client::kind_of;
+use super::experiment_client::{kind_of, parameters, wanted};
 use super::experiment_file::{Measure, PlanFile};
-use crate::versions::Kind;
+use super::shell_programs::programs;
+use crate::versions::{Kind, mount};
 use anyhow::ensure;
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::{plain, print};
@@ -11,38 +12,45 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Words behind which a command begins.
-const BEFORE: [&str; 11] = [
-    "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec",
-];
-/// Words of the shell that no program has.
-const WORDS: [&str; 4] = ["fi", "done", "esac", "}"];
-/// Words that begin what is no command up to the next separator.
-const NO_COMMAND: [&str; 3] = ["for", "case", "function"];
+/// Where the mount of a run would be.
+const MOUNT: &str = "/mnt/nfscope";
+/// Folders of programs that only root has in its path.
+const OF_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
+
+/// What a run does at one point.
+struct Step {
+    what: String,
+    text: String,
+    kind: StepKind,
+}
+
+enum StepKind {
+    /// A text of the shell.
+    Shell,
+    /// nfscope itself starts these programs.
+    Own(&'static [&'static str]),
+}
 
 /// Prints the commands of these runs, by their numbers.
 ///
 /// # Errors
-/// When the shell cannot read a command, or a program is missing.
+/// When the shell cannot read a command, or the program of one is missing.
 pub(super) fn run(file: &PlanFile, runs: &[Run], chosen: &[usize]) -> anyhow::Result<()> {
-    let mut wrong = BTreeSet::new();
+    let (mut wrong, mut notes) = (BTreeSet::new(), BTreeSet::new());
     for number in chosen {
         let run = &runs[number - 1];
         let levels = file.plan.levels(*run);
         let mut text = format!("run {number} of {}: {levels}\n", runs.len());
-        for (what, command) in commands(file, run)? {
-            text += &format!("  {what}: {command}\n");
-            if let Err(why) = parsed(&command) {
-                wrong.insert(format!("{what}: the shell cannot read `{command}`: {why}"));
-                continue;
-            }
-            for program in programs(&command) {
-                if !is_there(&program) {
-                    wrong.insert(format!("{program} is missing"));
-                }
-            }
+        for step in steps(file, run)? {
+            text += &format!("  {}: {}\n", step.what, step.text);
+            look(&step, &mut wrong, &mut notes);
         }
         print(&plain(&text))?;
+    }
+    for note in notes.difference(&wrong) {
+        print(&plain(&format!(
+            "note: {note} here, and a command behind the first of its text may need it\n"
+        )))?;
     }
     let wrong: Vec<String> = wrong.into_iter().collect();
     ensure!(
@@ -58,43 +66,82 @@ pub(super) fn run(file: &PlanFile, runs: &[Run], chosen: &[usize]) -> anyhow::Re
     Ok(())
 }
 
-/// The commands of a run with their purpose, in the order in which it has them.
-fn commands(file: &PlanFile, run: &Run) -> anyhow::Result<Vec<(String, String)>> {
-    let at = file.mount.as_ref().map(|_| Path::new("/mnt/nfscope"));
-    let filled = |text: &String| file.filled(text, run, at);
+/// Looks whether a step can be done here.
+fn look(step: &Step, wrong: &mut BTreeSet<String>, notes: &mut BTreeSet<String>) {
+    let missing = |program: &str| format!("{program} is missing");
+    match step.kind {
+        StepKind::Own(programs) => {
+            let programs = programs.iter().filter(|p| !is_there(p));
+            wrong.extend(programs.map(|p| missing(p)));
+        }
+        StepKind::Shell => {
+            let (what, text) = (&step.what, &step.text);
+            if let Err(why) = parsed(text) {
+                wrong.insert(format!("{what}: the shell cannot read `{text}`: {why}"));
+                return;
+            }
+            let found = programs(text);
+            for (i, program) in found.all.iter().enumerate() {
+                // Programs on the export are there when it is mounted.
+                if program.starts_with(MOUNT) || is_there(program) {
+                    continue;
+                }
+                match i == 0 && found.first_counts {
+                    true => wrong.insert(missing(program)),
+                    false => notes.insert(missing(program)),
+                };
+            }
+        }
+    }
+}
+
+/// The steps of a run, in the order in which it has them.
+fn steps(file: &PlanFile, run: &Run) -> anyhow::Result<Vec<Step>> {
+    let at = file.mount.as_ref().map(|_| Path::new(MOUNT));
+    let shell = |what: String, text: &String, at: Option<&Path>| Step {
+        what,
+        text: file.filled(text, run, at),
+        kind: StepKind::Shell,
+    };
     let mut all = Vec::new();
     for (what, level) in file.levels_of(run) {
-        let set = level.set.as_ref().map(|c| file.filled(c, run, None));
-        all.extend(set.map(|c| (format!("set {what}"), c)));
+        let set = level.set.as_ref();
+        all.extend(set.map(|c| shell(format!("set {what}"), c, None)));
     }
-    if let Some(mount) = &file.mount {
-        let (options, source) = (filled(&mount.options), filled(&mount.source));
-        let command = format!("mount.nfs {source} /mnt/nfscope -o {options}");
-        all.push(("mount".to_owned(), command));
+    if let Some(wanted) = wanted(file, run)? {
+        let source = wanted.export.source();
+        let words = mount::words(&source, &wanted.version, wanted.others.as_deref());
+        all.push(Step {
+            what: "mount".to_owned(),
+            text: format!("mount {} {MOUNT}", words.join(" ")),
+            kind: StepKind::Own(&["mount", "mount.nfs"]),
+        });
     }
     for (what, level) in file.levels_of(run) {
-        let verify = level.verify.as_ref().map(filled);
-        all.extend(verify.map(|c| (format!("verify {what}"), c)));
+        let verify = level.verify.as_ref();
+        all.extend(verify.map(|c| shell(format!("verify {what}"), c, at)));
     }
-    all.extend(
-        file.run
-            .load
-            .as_ref()
-            .map(|c| ("load".to_owned(), filled(c))),
-    );
+    let load = file.run.load.as_ref();
+    all.extend(load.map(|c| shell("load".to_owned(), c, at)));
     match &file.run.measure {
-        Measure::Command(command) => all.push(("command".to_owned(), filled(command))),
+        Measure::Command(command) => all.push(shell("command".to_owned(), command, at)),
         Measure::Workload(block) => {
             let (kind, threads) = kind_of(file, block, run)?;
-            let program = match kind {
-                Kind::Workload(_) => "fio",
-                _ => "true",
+            let mut text = format!("{}, {}", kind.name(), many(f64::from(threads), "thread"));
+            let programs: &[&str] = match kind {
+                Kind::Workload(_) => {
+                    for (name, value) in parameters(file, block, run) {
+                        text += &format!(", {name}={value}");
+                    }
+                    &["fio"]
+                }
+                _ => &[],
             };
-            let name = kind.name();
-            all.push((
-                "workload".to_owned(),
-                format!("{program} # {name}, {threads} threads"),
-            ));
+            all.push(Step {
+                what: "workload".to_owned(),
+                text,
+                kind: StepKind::Own(programs),
+            });
         }
         Measure::Record(_) => {}
     }
@@ -114,93 +161,57 @@ fn parsed(command: &str) -> Result<(), String> {
     }
 }
 
-/// Whether sh finds a program, or has it.
+/// Whether sh finds a program, or has it. A dry run needs no root, and runs do.
 fn is_there(program: &str) -> bool {
+    let find = format!("PATH=\"$PATH:{OF_ROOT}\"; command -v -- \"$0\"");
     let found = Command::new("sh")
-        .args(["-c", "command -v -- \"$0\"", program])
+        .args(["-c", &find, program])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .status();
     found.is_ok_and(|s| s.success())
 }
 
-/// The programs that a command starts by name, as far as they stand at the beginning of a simple command.
-fn programs(text: &str) -> Vec<String> {
-    let mut all = Vec::new();
-    // The word at hand, and whether a command may begin with it.
-    let (mut word, mut begins, mut is_plain) = (String::new(), true, true);
-    let mut quote = None;
-    let mut chars = text.chars().chain(['\n']).peekable();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(q), _) if q == c => quote = None,
-            (Some(_), _) => is_plain = false,
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                is_plain = false;
-            }
-            (None, '$') if chars.peek() == Some(&'(') => {
-                chars.next();
-                (word, begins, is_plain) = (String::new(), true, true);
-            }
-            (None, '#') if word.is_empty() && is_plain => {
-                while chars.next_if(|c| *c != '\n').is_some() {}
-            }
-            (None, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '`' | '<' | '>') => {
-                let ends = matches!(c, '\n' | ';' | '&' | '|' | '(' | '`');
-                let taken = std::mem::take(&mut word);
-                let own = std::mem::replace(&mut is_plain, true);
-                let is_word = own && !taken.is_empty();
-                if begins && is_word && NO_COMMAND.contains(&taken.as_str()) {
-                    begins = false;
-                } else if begins
-                    && is_word
-                    && !BEFORE.contains(&taken.as_str())
-                    && !taken.contains('=')
-                {
-                    if !WORDS.contains(&taken.as_str()) && !taken.contains(['$', '*', '?']) {
-                        all.push(taken);
-                    }
-                    begins = false;
-                } else if begins && !own {
-                    // A quoted word: no name that can be looked up.
-                    begins = false;
-                }
-                begins |= ends;
-            }
-            (None, _) => word.push(c),
-        }
-    }
-    all
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What a step of the shell has wrong, and what is only told.
+    fn looked(text: &str) -> (Vec<String>, Vec<String>) {
+        let step = Step {
+            what: "command".to_owned(),
+            text: text.to_owned(),
+            kind: StepKind::Shell,
+        };
+        let (mut wrong, mut notes) = (BTreeSet::new(), BTreeSet::new());
+        look(&step, &mut wrong, &mut notes);
+        (wrong.into_iter().collect(), notes.into_iter().collect())
+    }
+
     #[test]
-    fn programs_stand_where_commands_begin() {
-        for (text, expected) in [
-            ("echo 8 >/proc/fs/nfsd/threads", &["echo"][..]),
-            (
-                "modprobe a; nsenter -t 1 -n sh -c 'exportfs -f'",
-                &["modprobe", "nsenter"],
-            ),
-            (
-                "if test a = b; then zpool status | grep -q x || zpool add y; elif ! true; then zfs z; fi",
-                &["test", "zpool", "grep", "zpool", "true", "zfs"],
-            ),
-            (
-                "test a = $(if zpool x; then echo y; else printf z; fi)",
-                &["test", "zpool", "echo", "printf"],
-            ),
-            ("LANG=C fio --name=w # and more", &["fio"]),
-            ("for d in a b; do rm $d; done", &["rm"]),
-            ("\"$HOME/bin/load\" run && $X y", &[]),
-            ("! { grep a & }", &["grep"]),
+    fn good_commands_are_not_wrong() {
+        for text in [
+            "ls /no-such 2>&1",
+            "echo no >&2",
+            "sleep $((60 * 4))",
+            "case x in 4k) a;; esac",
+            "time -p ls",
+            "exec 3</dev/null",
+            "cat <<END\nno-program of mine\nEND\n",
+            "load() { sleep 1; }; load",
+            "/mnt/nfscope/load --runs 3",
         ] {
-            assert_eq!(programs(text), expected, "{text}");
+            assert_eq!(looked(text), (vec![], vec![]), "{text}");
         }
+    }
+
+    #[test]
+    fn only_the_first_program_fails_a_command() {
+        let missing = || vec!["no-such-load is missing".to_owned()];
+        assert_eq!(looked("no-such-load 2>&1 | cat"), (missing(), vec![]));
+        assert_eq!(looked("ls; no-such-load"), (vec![], missing()));
+        assert_eq!(looked("no-such-load || ls"), (vec![], missing()));
+        assert_eq!(looked("if no-such-load; then ls; fi"), (vec![], missing()));
     }
 
     #[test]

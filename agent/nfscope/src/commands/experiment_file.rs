@@ -113,6 +113,9 @@ pub(super) struct Table {
 #[serde(deny_unknown_fields)]
 pub(super) struct Effects {
     pub responses: Vec<String>,
+    /// Without logarithms, as `--linear` has them.
+    #[serde(default)]
+    pub linear: bool,
 }
 
 impl PlanFile {

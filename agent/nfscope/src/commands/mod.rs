@@ -36,6 +36,7 @@ pub mod record;
 pub mod record_session;
 pub mod replay;
 mod rounds;
+mod shell_programs;
 pub mod slow;
 mod slow_stream;
 pub mod slow_table;

@@ -5,9 +5,11 @@ use super::{Effects, Level, Measure, Mount, PlanFile, Table, put};
 use crate::cli::experiment::fraction;
 use crate::commands::experiment_plans::check;
 use crate::commands::rounds::Until;
+use crate::versions::site::FIGURES;
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::experiment::{self, Factor, Fraction, Plan, parse_generator};
 use nfscope_baseline::name;
+use nfscope_baseline::versions::Metric;
 use nfscope_stats::MIN_RUNS_TO_STOP;
 use nfscope_text::parse;
 use serde::Deserialize;
@@ -251,15 +253,53 @@ fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
                 .map_err(|e| anyhow::anyhow!("table: columns: {e}"))?;
         }
     }
-    if let Some(Effects { responses }) = &file.effects {
+    if let Some(Effects { responses, .. }) = &file.effects {
         ensure!(
             !responses.is_empty(),
             "effects: responses: name at least one"
         );
     }
+    let table = file.table.as_ref().map(|t| ("table", &t.responses));
+    let effects = file.effects.as_ref().map(|e| ("effects", &e.responses));
+    for (part, responses) in table.into_iter().chain(effects) {
+        check_responses(file, part, responses)?;
+    }
     ensure!(
         file.until.is_none() || file.table.is_some(),
         "until: the intervals are those of the table; fix: add [table] with responses"
     );
+    Ok(())
+}
+
+/// Every number of the load that a part of the file asks for is one that runs have.
+fn check_responses(file: &PlanFile, part: &str, responses: &[String]) -> anyhow::Result<()> {
+    let own: Vec<&str> = match file.run.measure {
+        Measure::Workload(_) => Metric::ALL.map(Metric::number).to_vec(),
+        _ => file.run.numbers.keys().map(String::as_str).collect(),
+    };
+    for name in responses.iter().filter_map(|r| r.strip_prefix("load:")) {
+        // The jobs of a workload of fio have figures of their own.
+        let of_job = matches!(file.run.measure, Measure::Workload(_))
+            && name
+                .rsplit('.')
+                .next()
+                .is_some_and(|n| FIGURES.contains(&n));
+        if own.contains(&name) || of_job {
+            continue;
+        }
+        match own.is_empty() {
+            true => bail!(
+                "{part}: responses: no run has the number `{name}`; fix: add it to [run.numbers], as text that the load prints"
+            ),
+            false => bail!(
+                "{part}: responses: no run has the number `{name}`; fix: name load:{}{}",
+                own.join(", load:"),
+                match file.run.measure {
+                    Measure::Workload(_) => "",
+                    _ => ", or add it to [run.numbers]",
+                }
+            ),
+        }
+    }
     Ok(())
 }
