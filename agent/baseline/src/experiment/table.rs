@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 /// Fewer rounds have no interval.
 const MIN_ROUNDS: usize = 3;
+/// Most cells that a caveat names.
+const MOST_NAMED: usize = 6;
 
 /// A table for each response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -122,6 +124,22 @@ impl Grid {
         values.map_or(Vec::new(), |v| v.values().copied().collect())
     }
 
+    /// Cells whose interval is wider because their rounds resemble their neighbours, by their levels.
+    fn widened(&self, plan: &Plan, by: Option<usize>) -> Vec<String> {
+        let cells = self.values.iter().filter(|(_, values)| {
+            let values: Vec<f64> = values.values().copied().collect();
+            values.len() >= MIN_ROUNDS && are_alike(&values)
+        });
+        let named = cells.map(|((row, column), _)| {
+            let column = by.map(|i| (&plan.factors[i], *column));
+            let levels = named_levels(plan, by, &self.rows[*row]).into_iter();
+            let levels = levels.map(|(f, l)| format!("{f}={l}"));
+            let of_column = column.map(|(f, at)| format!("{}={}", f.name, f.level(at)));
+            levels.chain(of_column).collect::<Vec<_>>().join(" ")
+        });
+        named.collect()
+    }
+
     /// The mean of the logarithms of all cells in each round that has all.
     fn means(&self) -> Vec<f64> {
         let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -192,16 +210,16 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
             m.name
         )
     });
-    let waves = responses.iter().filter(|m| {
-        let means = Grid::of(plan, &runs, m, None).means();
-        are_alike(&means)
-    });
-    let waves = waves.map(|m| {
-        format!(
-            "{}: neighbouring rounds resemble each other, so that a disturbance lasts for several: intervals of cells may hold in fewer than \
-             95 % of such campaigns. Ratios are of pairs within rounds. Fix: let more time pass between rounds",
-            m.name
-        )
+    let waves = responses.iter().filter_map(|m| {
+        let named = Grid::of(plan, &runs, m, by).widened(plan, by);
+        (!named.is_empty()).then(|| {
+            format!(
+                "{}: neighbouring rounds of {} resemble each other, so that a disturbance lasts for several. These intervals are wider \
+                 for it, and may hold in fewer than 95 % of such campaigns. Ratios are of pairs within rounds",
+                m.name,
+                listed(&named)
+            )
+        })
     });
     let caveats = missing.chain(waves);
     Ok(Table {
@@ -216,6 +234,25 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
         comparisons,
         caveats: caveats.collect(),
     })
+}
+
+/// The factors of the rows with their levels in one of them.
+fn named_levels(plan: &Plan, by: Option<usize>, row: &[usize]) -> Vec<(String, String)> {
+    let factors = plan.factors.iter().enumerate();
+    let factors = factors.filter(|(i, _)| Some(*i) != by);
+    let named = factors.zip(row);
+    named
+        .map(|((_, f), at)| (f.name.clone(), f.level(*at)))
+        .collect()
+}
+
+/// The first of these names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let (told, more) = names.split_at(names.len().min(MOST_NAMED));
+    match more.len() {
+        0 => told.join(", "),
+        n => format!("{} and {n} more", told.join(", ")),
+    }
 }
 
 fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow, Option<Change>) {
@@ -233,12 +270,7 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
         _ => grid.differences(row),
     };
     let beside = Beside::of(&differences);
-    let factors = plan.factors.iter().enumerate();
-    let factors = factors.filter(|(i, _)| Some(*i) != by);
-    let named = factors.zip(&grid.rows[row]);
-    let levels: Vec<(String, String)> = named
-        .map(|((_, f), at)| (f.name.clone(), f.level(*at)))
-        .collect();
+    let levels = named_levels(plan, by, &grid.rows[row]);
     let words: Vec<_> = levels.iter().map(|(f, l)| format!("{f}={l}")).collect();
     let row = TableRow {
         configuration: words.join(" "),
@@ -402,6 +434,54 @@ mod tests {
         let (none, some) = (found(1.0), found(1.1));
         println!("found without a difference in {none}, with 1.1 in {some} of 1000");
         assert!(none <= 77 && some >= 800, "{none} {some}");
+    }
+
+    /// The cell whose interval is wider is named, and no other: also where the mean of all cells shows no wave.
+    #[test]
+    fn a_cell_with_a_wider_interval_is_named() {
+        let plan = plan(24);
+        let runs = plan.runs().unwrap();
+        let mut random = SmallRng::seed_from_u64(9);
+        let mut z = || -> f64 { StandardNormal.sample(&mut random) };
+        let noise: Vec<f64> = (0..runs.len()).map(|_| 0.5 * z()).collect();
+        let mut m = measured(&plan, 1.0, 1);
+        for ((run, data), own) in runs.iter().zip(&mut m.runs).zip(noise) {
+            // Six rounds up and six down. Other cells turn in each round, by more.
+            let slow = if run.block / 6 % 2 == 0 { 1.0 } else { -1.0 };
+            let fast = if run.block % 2 == 0 { 1.0 } else { -1.0 };
+            let is_slow = run.levels.at(0) == 1 && run.levels.at(1) == 2;
+            data.response = 100.0 + if is_slow { 4.0 * slow } else { 10.0 * fast } + own;
+        }
+        assert!(!are_alike(&Grid::of(&plan, &runs, &m, None).means()));
+        let caveats = |by| table(&plan, std::slice::from_ref(&m), by).unwrap().caveats;
+        for by in [None, Some("processes")] {
+            let all = caveats(by);
+            let [one] = &all[..] else { panic!("{all:?}") };
+            assert!(
+                one.contains("rounds of version=4.1 processes=50 resemble") && !one.contains("4.0"),
+                "{one}"
+            );
+        }
+        let wide = table(&plan, std::slice::from_ref(&m), None).unwrap();
+        let half = |row: usize| {
+            let cell = wide.responses[0].rows[row].cells[0].unwrap();
+            cell.mean.half_width.unwrap()
+        };
+        // Of a deviation of 4 and of 10, the first is wider than Student's t makes it.
+        let mut rows = wide.responses[0].rows.iter();
+        let slow = rows.position(|r| r.configuration == "version=4.1 processes=50");
+        assert!(half(slow.unwrap()) > 1.5 * 2.07 * 4.0 / 24f64.sqrt());
+        // A steady campaign has no caveat.
+        let steady = measured(&plan, 1.0, 3);
+        let t = table(&plan, &[steady], None).unwrap();
+        assert_eq!(t.caveats, Vec::<String>::new());
+    }
+
+    #[test]
+    fn few_cells_are_named() {
+        let names: Vec<String> = (0..8).map(|i| format!("a={i}")).collect();
+        assert_eq!(listed(&names[..2]), "a=0, a=1");
+        assert_eq!(listed(&names), "a=0, a=1, a=2, a=3, a=4, a=5 and 2 more");
     }
 
     /// The widest interval is that of a cell, and is known from six rounds on.
