@@ -34,8 +34,8 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     Ok(())
 }
 
-/// A small campaign of the folder: RPCs and component operations of each call are those that Linux asks for. The others are read in the same
-/// machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
+/// A small campaign of the folder: RPCs and component operations of each call are those that Linux asks for. The others are read in the
+/// same machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
 #[test]
 fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
