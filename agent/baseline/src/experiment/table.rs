@@ -467,7 +467,7 @@ mod tests {
             let cell = wide.responses[0].rows[row].cells[0].unwrap();
             cell.mean.half_width.unwrap()
         };
-        // Of a deviation of 4 and of 10, the first is wider than Student's t makes it.
+        // Its deviation is 4, and Student's t would make half of the interval 2.07 standard errors.
         let mut rows = wide.responses[0].rows.iter();
         let slow = rows.position(|r| r.configuration == "version=4.1 processes=50");
         assert!(half(slow.unwrap()) > 1.5 * 2.07 * 4.0 / 24f64.sqrt());

@@ -139,9 +139,9 @@ struct Cells {
     all: usize,
     /// Their interval has the true mean.
     hold: usize,
-    /// The same of the first configuration alone.
+    /// Intervals of the first configuration alone that have it.
     first_holds: usize,
-    /// And by Student's t, which takes its rounds for independent.
+    /// The first configuration by Student's t, which takes its rounds for independent.
     first_holds_by_t: usize,
 }
 
@@ -246,7 +246,7 @@ fn intervals_hold_where_a_campaign_ends() {
             "{noise:?}"
         );
         if matches!(noise, Noise::OneWave(r) if r > 0.5) {
-            // One in ten intervals that Student's t takes for narrow, at the least.
+            // Student's t is too narrow in one of ten campaigns at the least.
             assert!(
                 cells.first_holds >= cells.first_holds_by_t + narrow.div_ceil(10),
                 "{noise:?}: {cells:?}"

@@ -17,7 +17,7 @@ const MOUNT: &str = "/mnt/nfscope";
 /// Folders of programs that only root has in its path.
 const OF_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
-/// What a run does at one point.
+/// Step of a run: a text of the shell, or what nfscope does itself.
 struct Step {
     what: String,
     text: String,
@@ -176,7 +176,7 @@ fn is_there(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// What a step of the shell has wrong, and what is only told.
+    /// Errors and notes of a step of the shell.
     fn looked(text: &str) -> (Vec<String>, Vec<String>) {
         let step = Step {
             what: "command".to_owned(),

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!((campaign.made, campaign.told), (7, vec![7]));
     }
 
-    /// What was done before the first round is a part of the longest time.
+    /// Preparation before the first round is a part of the longest time.
     #[test]
     fn preparation_is_in_the_longest_time() {
         let until = Until {

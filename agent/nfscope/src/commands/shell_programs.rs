@@ -279,7 +279,7 @@ mod tests {
             // Options of words of the shell.
             ("time -p ls", &[]),
             ("time ls", &["ls"]),
-            // What is not understood ends the search.
+            // Constructs that end the search.
             ("case x in 4k) a;; esac", &[]),
             ("echo a; case x in (b) c;; esac; d", &["echo"]),
             ("cat <<END\nno-program of mine\nEND\n", &["cat"]),

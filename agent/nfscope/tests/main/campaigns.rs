@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs of the campaigns that a host without the set-up of the lab may lack. `vm_6_12_campaigns_…` has the real ones.
-const OF_THE_LAB: [&str; 9] = [
+const OF_THE_LAB: [&str; 10] = [
     "exportfs",
     "fio",
     "lab",
     "modprobe",
+    "mount",
     "mount.nfs",
     "nfscope",
     "nsenter",
