@@ -30,6 +30,19 @@ if [ "${1:-}" = --fix ]; then
   exit
 fi
 
+# What has no probes to load is meant for illumos, too. Its part of the build is checked and never linked, so that the
+# host's own C compiler will do for SQLite. It has a directory and a lock of its own, and goes on beside clippy.
+illumos=x86_64-unknown-illumos
+illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-whatif nfscope-diagnose nfscope-baseline nfscope)
+illumos_said=target/illumos-check.txt illumos_check=
+if compgen -G "$(rustc --print target-libdir --target $illumos 2>/dev/null)/libstd-*" >/dev/null; then
+  mkdir -p target
+  env --default-signal=INT,QUIT CC_x86_64_unknown_illumos=cc AR_x86_64_unknown_illumos=ar \
+    cargo check --quiet --target $illumos "${illumos_packages[@]/#/--package=}" >$illumos_said 2>&1 &
+  illumos_check=$!
+fi
+illumos_ended() { cat $illumos_said; return "$illumos_status"; }
+
 if cargo fmt --version >/dev/null 2>&1; then
   check rustfmt "make fmt" cargo fmt --all --check
 else
@@ -47,13 +60,10 @@ elif [ ! -e .clang-format ] && [ ! -e probes/.clang-format ]; then
 else
   check clang-format "make fmt" clang-format --style=file --dry-run --Werror "${c_files[@]}"
 fi
-# What has no probes to load is meant for illumos, too. Its part of the build is checked and never linked, so that the
-# host's own C compiler will do for SQLite.
-illumos=x86_64-unknown-illumos
-illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-whatif nfscope-diagnose nfscope-baseline nfscope)
-if compgen -G "$(rustc --print target-libdir --target $illumos 2>/dev/null)/libstd-*" >/dev/null; then
-  check "cargo check for illumos" "see each message" env CC_x86_64_unknown_illumos=cc AR_x86_64_unknown_illumos=ar \
-    cargo check --quiet --target $illumos "${illumos_packages[@]/#/--package=}"
+if [ -n "$illumos_check" ]; then
+  wait "$illumos_check"
+  illumos_status=$?
+  check "cargo check for illumos" "see each message" illumos_ended
 else
   skip "cargo check for illumos" "Rust's standard library for it is missing: rustup target add $illumos"
 fi

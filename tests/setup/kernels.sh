@@ -1,7 +1,8 @@
 # The kernels that the lab boots: Debian's own packages, unpacked side by side, never installed. Sourced by
 # setup.sh, which sets $lab and the reporting functions.
 #
-# $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, and `release`, written last.
+# $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, but for modules without compression and
+# signature (plain_modules.py), and `release`, written last.
 
 # name, and the packages' names as extended regular expressions: the newest match of each is taken. Modules of Debian's
 # backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is there for that.
@@ -76,12 +77,46 @@ debian_source() {
 
 set_up_kernels() {
   set_up_unpacked kernels kernel unpack_kernel "${kernels[@]}"
+  set_up_plain_modules "${kernels[@]}"
 }
 
 set_up_rt_kernels() {
   step "Kernels with PREEMPT_RT (in $lab)"
   set_up_unpacked kernels kernel unpack_kernel "${rt_kernels[@]}"
+  set_up_plain_modules "${rt_kernels[@]}"
 }
+
+# Kernels that were unpacked before modules were made plain.
+set_up_plain_modules() {
+  local entry name
+  for entry; do
+    name=${entry%% *}
+    [ -e "$lab/kernels/$name/plain" ] ||
+      run "kernel $name: modules without compression and signature" "check the space left: df -h $lab" plain_modules_of "$name"
+  done
+}
+
+# In a copy that takes the kernel's place in one step: a machine of it may run.
+plain_modules_of() (
+  set -e
+  cd "$lab/kernels"
+  rm -rf ".$1.new" ".$1.old"
+  cp -al "$1" ".$1.new"
+  make_modules_plain ".$1.new"
+  mv "$1" ".$1.old"
+  mv ".$1.new" "$1"
+  rm -rf ".$1.old"
+)
+
+# make_modules_plain <directory of a kernel>: and the indexes that modprobe reads. `plain` is written last.
+make_modules_plain() (
+  set -e
+  cd "$1"
+  release=$(ls lib/modules)
+  "$here/plain_modules.py" "lib/modules/$release"
+  depmod -b . "$release"
+  : >plain
+)
 
 # set_up_unpacked <directory> <what it is> <function> <entry>...: calls the function with the words of each entry, the first
 # of which is its name, unless $lab/<directory>/<name>/release is there.
@@ -156,6 +191,6 @@ unpack_into() (
   fi
   release=$(ls lib/modules)
   [ -e "boot/vmlinuz-$release" ] || { mkdir -p boot && mv "lib/modules/$release/vmlinuz" "boot/vmlinuz-$release"; }
-  depmod -b . "$release"
+  make_modules_plain .
   echo "$release" >release
 )

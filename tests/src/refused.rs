@@ -1,7 +1,9 @@
 //! Calls that a server answers without executing them, and calls that it refuses: one case for each status of NFSv4 that ends a
 //! COMPOUND before its operations are done (RFC 8881, 15.1). The kernel counts what it executed; this client only knows the answers.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use crate::raw::rpc::{Call, Connection, Cursor, Xdr};
 
 const PORT: u16 = 2049;
 
+const CREATE: u32 = 6;
+const REMOVE: u32 = 28;
 const OPEN: u32 = 18;
 const GETATTR: u32 = 9;
 const LOOKUP: u32 = 15;
@@ -26,6 +30,7 @@ const DESTROY_CLIENTID: u32 = 57;
 const RECLAIM_COMPLETE: u32 = 58;
 
 const OK: u32 = 0;
+const DELAY: u32 = 10_008;
 const RESOURCE: u32 = 10_018;
 const MINOR_VERS_MISMATCH: u32 = 10_021;
 const BAD_SEQID: u32 = 10_026;
@@ -48,7 +53,7 @@ const NOT_ONLY_OP: u32 = 10_081;
 type Case = fn(&mut Caller) -> Result<()>;
 
 /// The cases.
-const CASES: [(&str, Case); 22] = [
+const CASES: [(&str, Case); 23] = [
     ("replay-sequence-alone", |c| c.replay(true, &[], OK)),
     ("replay-without-handle", |c| {
         c.replay(true, &[test_stateid()], OK)
@@ -128,6 +133,7 @@ const CASES: [(&str, Case); 22] = [
         c.compound_of(0, RESOURCE, &many).map(drop)
     }),
     ("owner-replay", owner_replay),
+    ("slot-in-use", slot_in_use),
 ];
 
 /// Names of the cases.
@@ -161,10 +167,63 @@ fn no_calls() -> Result<Answers> {
     Ok(Answers::default())
 }
 
+/// The case of calls whose Kerberos context the server does not know.
+pub const NO_CONTEXT: &str = "no-kerberos-context";
+/// Of these so many.
+pub const NO_CONTEXT_CALLS: u32 = 7;
+
+/// NULL of NFSv3 with credentials of RPCSEC_GSS (RFC 2203, 5.3.1): a context that no server has given out.
+fn no_context() -> Result<Answers> {
+    use std::io::Write;
+    const CREDPROBLEM: u32 = 13; // RFC 2203, 5.1
+    let mut answers = Answers::default();
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", PORT))?;
+    for n in 0..NO_CONTEXT_CALLS {
+        let (version, data, no_service) = (1, 0, 1);
+        let context = [7, 7];
+        let credentials = [
+            6, 28, version, data, n, no_service, 8, context[0], context[1],
+        ];
+        let verifier = [6, 8, 9, 9];
+        let call = [&[n, 0, 2, 100_003, 3, 0][..], &credentials, &verifier].concat();
+        let length = u32::try_from(4 * call.len())?;
+        let record = [&[0x8000_0000 | length], &call[..]].concat();
+        stream.write_all(
+            &record
+                .into_iter()
+                .flat_map(u32::to_be_bytes)
+                .collect::<Vec<_>>(),
+        )?;
+        let denied = read_record(&mut stream)?;
+        let mut reply = Cursor(&denied);
+        let head: Vec<u32> = (0..4).map(|_| reply.u32()).collect::<Result<_>>()?;
+        ensure!(head == [n, 1, 1, 1], "{head:?} is no refused credential");
+        answers.statuses.push(reply.u32()?);
+    }
+    ensure!(
+        answers.statuses == [CREDPROBLEM; NO_CONTEXT_CALLS as usize],
+        "{answers:?}"
+    );
+    Ok(answers)
+}
+
+/// One message of RPC.
+fn read_record(stream: &mut std::net::TcpStream) -> Result<Vec<u8>> {
+    use std::io::Read;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut message = vec![0; (u32::from_be_bytes(length) & 0x7fff_ffff) as usize];
+    stream.read_exact(&mut message)?;
+    Ok(message)
+}
+
 /// Runs one case against the server on this machine.
 pub fn run(case: &str) -> Result<Answers> {
     if case == NO_CALLS {
         return no_calls();
+    }
+    if case == NO_CONTEXT {
+        return no_context();
     }
     let Some((_, run)) = CASES.iter().find(|(name, _)| *name == case) else {
         bail!(
@@ -248,6 +307,64 @@ fn create_session(client: u64, sequence: u32, channel: Channel) -> Xdr {
     head.u32s(&[0x4000_0000, 1, 0]) // called without credentials
 }
 
+/// The same call over two connections, while the file system is frozen: whichever comes second finds the slot in use.
+fn slot_in_use(c: &mut Caller) -> Result<()> {
+    let session = c.session(USUAL)?;
+    let (directory, no_attributes) = (2, [0, 0]);
+    let name = format!("slot-in-use-{}", std::process::id());
+    let make = op(CREATE).u32(directory).opaque(name.as_bytes());
+    let ops = [
+        session.sequence_at(1, 0, true),
+        op(PUTROOTFH),
+        make.u32s(&no_attributes),
+    ];
+    freeze("-f")?;
+    let (tell, told) = mpsc::channel();
+    for _ in 0..2 {
+        let mut connection = Connection::open(PORT)?;
+        let call = compound(2, &ops)?;
+        c.answers.compounds += 1;
+        let tell = tell.clone();
+        std::thread::spawn(move || {
+            let answer = connection
+                .send(&call)
+                .and_then(|_| connection.receive_any());
+            let _ = tell.send(answer.map(|(_, reply)| reply));
+        });
+    }
+    let mut status = || {
+        let reply = told.recv()??;
+        let status = Cursor(reply.body()?).u32()?;
+        c.answers.statuses.push(status);
+        Ok::<_, anyhow::Error>(status)
+    };
+    let first = status();
+    freeze("-u")?;
+    let (first, second) = (first?, status()?);
+    ensure!(
+        [first, second] == [DELAY, OK],
+        "statuses {first} and {second} where {DELAY} and {OK} were to come"
+    );
+    let remove = op(REMOVE).opaque(name.as_bytes());
+    let sequence = session.sequence_at(2, 0, true);
+    c.compound(OK, &[sequence, op(PUTROOTFH), remove])?;
+    c.close(session)
+}
+
+/// Of the exported file system: fsfreeze(8).
+fn freeze(how: &str) -> Result<()> {
+    let ended = Command::new("fsfreeze").args([how, "/run/exp"]).status()?;
+    ensure!(ended.success(), "fsfreeze {how}: {ended}");
+    Ok(())
+}
+
+/// A COMPOUND of this minor version.
+fn compound(minor: u32, ops: &[Xdr]) -> Result<Call> {
+    let n = u32::try_from(ops.len())?;
+    let head = Xdr::new().opaque(b"lab").u32s(&[minor, n]);
+    Ok(Call::nfs(4, 1, ops.iter().fold(head, Xdr::append)))
+}
+
 impl Caller {
     /// Over NFSv4.2.
     fn compound(&mut self, expected: u32, ops: &[Xdr]) -> Result<Vec<u8>> {
@@ -256,11 +373,8 @@ impl Caller {
 
     /// The results of a COMPOUND that has to end with this status.
     fn compound_of(&mut self, minor: u32, expected: u32, ops: &[Xdr]) -> Result<Vec<u8>> {
-        let n = u32::try_from(ops.len())?;
-        let head = Xdr::new().opaque(b"lab").u32s(&[minor, n]);
-        let body = ops.iter().fold(head, Xdr::append);
         self.answers.compounds += 1;
-        let reply = self.connection.call(&Call::nfs(4, 1, body))?;
+        let reply = self.connection.call(&compound(minor, ops)?)?;
         let mut answer = Cursor(reply.body()?);
         let (status, _tag, _executed) = (answer.u32()?, answer.opaque()?, answer.u32()?);
         self.answers.statuses.push(status);
@@ -387,6 +501,6 @@ fn owner_replay(c: &mut Caller) -> Result<()> {
         c.compound_of(0, OK, &open(3))?;
     }
     c.compound_of(0, BAD_SEQID, &open(9))?;
-    let remove = op(28).opaque(name.as_bytes());
+    let remove = op(REMOVE).opaque(name.as_bytes());
     c.compound_of(0, OK, &[op(PUTROOTFH), remove]).map(drop)
 }

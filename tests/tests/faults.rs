@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::{Agent, Output, Server};
 use serde_json::Value;
 
@@ -154,36 +154,150 @@ fn outcome(server: &Server, script: &str) -> Result<Output> {
     server.spawn(script)?.wait(Duration::from_secs(60))
 }
 
-/// A mount whose server has gone, under the web configuration and in the table of mounts. Nobody else may have the server mounted.
-pub fn a_dead_mount_stops_neither_scrapes_nor_signals(server: &Server) -> Result<()> {
-    server.sh("set -e
-         mkdir -p /run/dead
-         mount -t nfs -o vers=3,hard,nolock,noac 127.0.0.1:/run/exp /run/dead
-         printf '{}' >/run/dead/web.yml")?;
-    let mut agent = server.agent(&["--web.config.file", "/run/dead/web.yml"])?;
+/// Mounts that do not answer: NFS whose server has gone, and FUSE that nobody serves. They lie under everything that an agent reads or
+/// writes by a path, and in the table of mounts. Nobody else may have the server mounted.
+pub fn a_path_that_hangs_stops_neither_scrapes_nor_signals(server: &Server) -> Result<()> {
+    server.sh(&format!(
+        "set -e
+         mkdir -p {DEAD} {FUSE}
+         mount -t nfs -o vers=3,hard,nolock,noac 127.0.0.1:/run/exp {DEAD}
+         modprobe fuse"
+    ))?;
+    // Its end of the connection is open, and nothing reads from it.
+    let fuse = server.spawn(&format!(
+        "exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hangs {FUSE}; exec sleep 1000000"
+    ))?;
+    server.sh(&format!(
+        "for n in $(seq 300); do grep -q ' {FUSE} ' /proc/self/mountinfo && exit; sleep 0.1; done; exit 1"
+    ))?;
+    lab::finally(
+        || {
+            a_running_agent_outlives_its_paths(server)?;
+            no_start_waits_for_a_path(server)
+        },
+        || {
+            fuse.kill()?;
+            server.nfsd_start()?;
+            server
+                .sh(&format!("umount -l {DEAD}; umount -l {FUSE} || true"))
+                .map(drop)
+        },
+    )
+}
+
+/// A mount whose server goes.
+const DEAD: &str = "/run/dead";
+/// A mount without a server.
+const FUSE: &str = "/run/hangs";
+const HANGS: &str = "its file system does not answer";
+
+/// Web configuration and names are in a mount that dies. The history is not: an agent with open files there could not end.
+fn a_running_agent_outlives_its_paths(server: &Server) -> Result<()> {
+    server.sh(&format!(
+        "printf '{{}}' >{DEAD}/web.yml; printf '[[client]]\naddress = \"127.0.0.1\"\nname = \"here\"\n' >{DEAD}/names.toml"
+    ))?;
+    let [web, names] = ["web.yml", "names.toml"].map(|file| format!("{DEAD}/{file}"));
+    let mut agent = server.agent(&[
+        "--web.config.file",
+        &web,
+        "--names-file",
+        &names,
+        "--history",
+        "1h",
+        "--history-directory",
+        DEAD,
+    ])?;
+    let refused = format!("{DEAD} is in a network file system (NFS)");
+    ensure!(agent.log().contains(&refused), "{}", agent.log());
     server.nfsd_stop()?;
     server.sh("echo 3 >/proc/sys/vm/drop_caches")?;
     agent.signal(HANGUP)?;
-    // The reader has three seconds, and whoever scrapes waits for nothing.
-    let says = "its file system does not answer";
+    says_what_hangs(server, &mut agent)?;
+    server.nfsd_start()
+}
+
+/// Each path in turn: the agent says which one does not answer and ends, or goes on without it.
+fn no_start_waits_for_a_path(server: &Server) -> Result<()> {
+    let tls =
+        format!("tls_server_config:\n  cert_file: {FUSE}/cert.pem\n  key_file: /run/key.pem\n");
+    server.sh(&format!(
+        "cat >/run/tls.yml <<'END'\n{tls}END\ntouch /run/key.pem"
+    ))?;
+    let hangs = |file: &str| format!("{FUSE}/{file}");
+    for (option, path, named) in [
+        ("--config", hangs("nfscope.toml"), hangs("nfscope.toml")),
+        ("--web.config.file", hangs("web.yml"), hangs("web.yml")),
+        (
+            "--web.config.file",
+            "/run/tls.yml".to_owned(),
+            hangs("cert.pem"),
+        ),
+        ("--names-file", hangs("names.toml"), hangs("names.toml")),
+    ] {
+        let refused = nfscope(
+            server,
+            "",
+            &format!("agent --web.listen-address 127.0.0.1:9999 {option} {path}"),
+        )?;
+        println!("{option} {path}: {refused:?}");
+        ensure!(refused.status == 1, "{option} {path}: {refused:?}");
+        let said = refused.stdout + &refused.stderr;
+        for part in [named.as_str(), HANGS, "umount -l"] {
+            ensure!(
+                said.contains(part),
+                "{option} {path} does not say {part}:\n{said}"
+            );
+        }
+        ensure!(!said.contains("backtrace"), "{option} {path}:\n{said}");
+    }
+    // An agent measures without its history.
+    let mut agent = server.agent(&["--history", "1h", "--history-directory", FUSE])?;
+    says_what_hangs(server, &mut agent)?;
+    // Whoever asks for a recording that cannot be read can end that.
+    let replay = format!("agent --web.listen-address 127.0.0.1:9999 --replay {FUSE}/recording");
+    let ended = nfscope(server, "timeout -k 30 10", &replay)?;
+    ensure!([0, 1, 124].contains(&ended.status), "--replay: {ended:?}");
+    Ok(())
+}
+
+/// The agent answers until its log says which path hangs, and after that, and ends when it is told to.
+fn says_what_hangs(server: &Server, agent: &mut Agent) -> Result<()> {
+    // The reader of a path has three seconds, and whoever scrapes waits for nothing.
     for _ in 0..60 {
-        ensure!(
-            agent.get("/-/healthy").is_ok(),
-            "no answer: {}",
-            agent.log()
-        );
-        ensure!(agent.get("/metrics")?.contains("nfscope_"), "no metrics");
-        if agent.log().contains(says) {
+        answers(server, agent)?;
+        if agent.log().contains(HANGS) {
             break;
         }
         lab::pass(Duration::from_millis(500));
     }
-    ensure!(agent.log().contains(says), "{}", agent.log());
+    ensure!(agent.log().contains(HANGS), "{}", agent.log());
+    answers(server, agent)?;
     agent.signal(TERMINATE)?;
-    let ended = agent.wait(Duration::from_secs(60))?;
+    let ended = agent.wait(Duration::from_secs(60)).with_context(|| {
+        let process = agent.process();
+        let waits =
+            format!("for t in /proc/$(pidof {process})/task/*; do cat $t/comm $t/stack; done");
+        server
+            .sh(&waits)
+            .map_or_else(|e| e.to_string(), |said| said.stdout)
+    })?;
+    println!("what hangs was said: {ended:?}");
     ensure!(ended.status == 0, "{ended:?}");
-    server.nfsd_start()?;
-    server.sh("umount -l /run/dead")?;
+    Ok(())
+}
+
+/// Scrapes, the page's history, the recordings, and the control socket.
+fn answers(server: &Server, agent: &Agent) -> Result<()> {
+    let log = || agent.log();
+    ensure!(agent.get("/-/healthy").is_ok(), "no answer: {}", log());
+    ensure!(agent.get("/metrics")?.contains("nfscope_"), "no metrics");
+    ensure!(agent.get("/findings").is_ok(), "no findings: {}", log());
+    let asked = nfscope(
+        server,
+        "timeout 60",
+        &format!("stuck --url http://127.0.0.1:{}", agent.port()),
+    )?;
+    ensure!(asked.status == 0, "{asked:?}: {}", log());
     Ok(())
 }
 

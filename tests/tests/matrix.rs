@@ -1,5 +1,6 @@
-//! What attaches how on which kernel: the table in the documentation is what `nfscope check` says in machines with these
-//! kernels. Each machine checks the column of its own kernel.
+//! What attaches how on which kernel: the table in the documentation is what `nfscope check` and the agents say in machines with
+//! these kernels. Each machine checks the column of its own kernel. To ask `check` is to attach everything once more: on 5.10 and on
+//! 6.12 it is asked, on the others the agent that runs anyway.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,20 +8,24 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use lab::{Kernel, Server};
+use lab::{Agent, Kernel, Server};
 use nfscope_model::{ProbeState, ProbeStatus};
 use rustix::fs::{FlockOperation, flock};
 use serde::Deserialize;
+
+use crate::lifecycle::eventually;
 
 /// The page that has the table, from this crate.
 const PAGE: &str = "../docs/kernels.md";
 const BEGIN: &str = "<!-- kernel matrix: written by UPDATE_GOLDEN=1 cargo test -p lab --test suites matrix_and -->\n";
 const END: &str = "<!-- end of kernel matrix -->\n";
 
-/// The part of `nfscope check --json` that is compared.
+/// The part of `nfscope check --json`, and of an agent's `/probes`, that is compared.
 #[derive(Deserialize)]
 struct Report {
     probes: Vec<ProbeStatus>,
+    /// An agent does not tell them.
+    #[serde(default)]
     exports: Vec<Exported>,
 }
 
@@ -35,9 +40,26 @@ struct Exported {
 /// Cells by probe and program: what the table shows, and the whole text of the note below.
 type Column = BTreeMap<(String, String), String>;
 
+/// The modules that probes look into, and that a server need not have loaded.
+const MODULES: &str = "modprobe -a ext4 xfs btrfs nfs nfsv4";
+
+/// Asks an agent with `--client` that has attached to everything that there is on this kernel.
+pub fn is_as_the_agent_says(server: &Server, agent: &Agent) -> Result<()> {
+    server.sh(MODULES)?;
+    let mut said = String::new();
+    eventually(|| {
+        said = agent.get("/probes")?;
+        let report: Report = serde_json::from_str(&said)?;
+        let may_come = |p: &ProbeStatus| p.state.may_come() && p.probe != "zfs";
+        Ok((!report.probes.iter().any(may_come)).then_some(()))
+    })
+    .with_context(|| format!("it still waits for something: {said}"))?;
+    is_documented(server.kernel(), &said)
+}
+
 /// Asks `nfscope check` with every file system's module loaded that there is for this kernel. The export has its log on a
 /// disk of its own.
-pub fn is_as_documented(server: &Server) -> Result<()> {
+pub fn is_as_check_says(server: &Server) -> Result<()> {
     let kernel = server.kernel();
     let said = ask(server)?;
     let report: Report =
@@ -55,6 +77,11 @@ pub fn is_as_documented(server: &Server) -> Result<()> {
         separate: Some(true),
     };
     ensure!(report.exports == [exported], "{:?}", report.exports);
+    is_documented(kernel, &said)
+}
+
+fn is_documented(kernel: Kernel, said: &str) -> Result<()> {
+    let report: Report = serde_json::from_str(said)?;
     for p in &report.probes {
         let attached = p.state == ProbeState::Attached;
         ensure!(
@@ -78,7 +105,7 @@ pub fn is_as_documented(server: &Server) -> Result<()> {
             std::env::var_os("LAB_FLAVOUR").is_none(),
             "the table is of the usual kernels: write it without LAB_FLAVOUR"
         );
-        return update(kernel, &said);
+        return update(kernel, said);
     }
     let page = fs::read_to_string(page())?;
     let (_, table, _) = parts(&page)?;
@@ -92,10 +119,7 @@ pub fn is_as_documented(server: &Server) -> Result<()> {
 
 fn ask(server: &Server) -> Result<String> {
     let program = lab::nfscope_program()?;
-    let script = format!(
-        "modprobe -a ext4 xfs btrfs nfs nfsv4; {} check --json || true",
-        program.display()
-    );
+    let script = format!("{MODULES}; {} check --json || true", program.display());
     Ok(server.sh(&script)?.stdout)
 }
 

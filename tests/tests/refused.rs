@@ -46,6 +46,18 @@ pub fn calls_are_their_senders(server: &Server, agent: &Agent) -> Result<()> {
     assert_eq!(of("auth"), sent.bad_auth, "with bad credentials");
     let garbage = sent.replies.iter().filter(|(_, r)| r == "garbage_args");
     assert_eq!(of("arguments"), garbage.count() as u64, "without arguments");
+
+    // The module has Kerberos on each kernel, and needs neither keys nor a daemon to refuse a context.
+    server.sh("modprobe auth_rpcgss")?;
+    let before = after;
+    server.refused(lab::refused::NO_CONTEXT)?;
+    let after = settled(server, &[agent])?;
+    let (counted, seen) = window(&before, &after, 0);
+    let refused = by_last_label(&seen, &family::CLIENT_REFUSED.info, |l| l[0] == "127.0.0.1");
+    println!("Kerberos: {refused:?}, lost {:?}", lost(&seen));
+    let calls = u64::from(lab::refused::NO_CONTEXT_CALLS);
+    assert_eq!(counted.rpc_bad, calls, "the kernel's, without a context");
+    assert_eq!(refused.get("auth").copied(), Some(calls as f64));
     Ok(())
 }
 

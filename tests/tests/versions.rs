@@ -1,7 +1,7 @@
 //! What `nfscope versions` counts, with what the kernels' own counters said of the same calls in machines without nfscope.
 
 use anyhow::{Context, Result, ensure};
-use lab::{Agent, Kernel, Output, Server, finally};
+use lab::{Agent, Checks, Kernel, Output, Server, finally};
 use serde_json::Value;
 
 use crate::client_view::stats::stats;
@@ -64,17 +64,30 @@ const TABLE: [(&str, Expected); 5] = [
 const BRIEF: &str = "--rounds 1 --runtime 1s --threads 1";
 
 /// One round over each version: RPCs and component operations of each call.
-pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
-    finally(
-        || {
-            server.sh("echo 0 >/proc/sys/fs/leases-enable")?;
-            without_delegations(server, agent)
-        },
-        || server.sh("echo 1 >/proc/sys/fs/leases-enable").map(drop),
-    )?;
-    with_delegations(server, agent)?;
-    an_open_that_is_delegated_needs_no_close(server)?;
-    without_a_cache(server, agent)
+pub fn are_counted(server: &Server, agent: &Agent, checks: &mut Checks) {
+    checks.run("versions without delegations", || {
+        finally(
+            || {
+                server.sh("echo 0 >/proc/sys/fs/leases-enable")?;
+                without_delegations(server, agent)
+            },
+            || server.sh("echo 1 >/proc/sys/fs/leases-enable").map(drop),
+        )
+    });
+    are_counted_with_delegations(server, agent, checks);
+    checks.run("versions without a cache", || {
+        without_a_cache(server, agent)
+    });
+}
+
+/// What the kernel of the server decides.
+pub fn are_counted_with_delegations(server: &Server, agent: &Agent, checks: &mut Checks) {
+    checks.run("versions with delegations", || {
+        with_delegations(server, agent)
+    });
+    checks.run("opens that are delegated", || {
+        an_open_that_is_delegated_needs_no_close(server)
+    });
 }
 
 fn without_delegations(server: &Server, agent: &Agent) -> Result<()> {
@@ -193,9 +206,8 @@ fn closes_once(server: &Server, version: &str, expected: bool) -> Result<()> {
 
 /// What a delegation saves: component operations of a CLOSE, and OPENs of a file that the client has just made.
 fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
-    // Long enough for what each block has beside its calls to be next to nothing.
-    let long = "--rounds 1 --runtime 3s --threads 1 --versions 4.0,4.1,4.2 --loads metadata,opens";
-    let report = report(server, agent, long)?;
+    let opens = format!("{BRIEF} --versions 4.1,4.2 --loads opens");
+    let opens = report(server, agent, &opens)?;
     // 6.12 delegates reading here, and the CLOSE then asks for no attributes.
     let close = match server.kernel() {
         Kernel::V6_12 => 1.0,
@@ -206,25 +218,24 @@ fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
         ("open-4", 9.0, 41.0),
         ("open-8", 17.0, 77.0),
     ] {
-        assert_eq!(
-            counted(&report, load, "4.1")?,
-            (rpcs, ops - close),
-            "{load}"
-        );
-        let closes = rpcs_of(&report, load, "4.2")?["CLOSE"].as_f64();
+        assert_eq!(counted(&opens, load, "4.1")?, (rpcs, ops - close), "{load}");
+        let closes = rpcs_of(&opens, load, "4.2")?["CLOSE"].as_f64();
         let closes = closes.unwrap_or(0.0);
         // The server of 7.2 need not delegate what the client has just made, and then opens as others do.
         let expected = match server.kernel() {
             Kernel::V7_2 => (rpcs - 1.0 + closes, ops - 4.0 + 4.0 * closes),
             _ => (rpcs, ops - close),
         };
-        let seen = counted(&report, load, "4.2")?;
+        let seen = counted(&opens, load, "4.2")?;
         println!("{load} over 4.2 with delegations: {seen:?}, {closes} CLOSE");
         ensure!(
             (seen.0 - expected.0).abs() < 1e-6 && (seen.1 - expected.1).abs() < 1e-6,
             "{load} over 4.2: {seen:?}, not {expected:?}"
         );
     }
+    // Long enough for what each block has beside its calls to be next to nothing.
+    let long = "--rounds 1 --runtime 3s --threads 1 --versions 4.0,4.1 --loads metadata";
+    let report = report(server, agent, long)?;
     // Of eleven calls. Attributes that have become old are asked for now and then, and the last operations may come after the block.
     for (version, rpcs, ops) in [("4.0", 1.0, 3.28), ("4.1", 0.91, 3.55)] {
         let seen = counted(&report, "metadata", version)?;

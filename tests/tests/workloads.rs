@@ -4,78 +4,74 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use lab::reconcile::{by_last_label, operations, settled, window};
-use lab::{Agent, Server};
+use lab::{Agent, Checks, Server};
 use nfscope_model::family;
 
 type Counts = BTreeMap<String, u64>;
 
-pub fn run_over_nfs(server: &Server, agent: &Agent) -> Result<()> {
-    let nfscope = server.nfscope_path()?;
-    for version in ["3", "4.2"] {
-        let client = server.client(0);
-        let mount = client.mount_version(version)?;
-        // Over version 3 those that differ most: their files are created, opened and made durable in another way.
-        let others = ["webhosting", "database", "metadata"];
-        // Each workload's name stands at the beginning of a line, and what is said of it is indented.
-        let list = server
-            .sh(&format!("{} workload list", nfscope.display()))?
-            .stdout;
-        let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
-        assert_eq!(names.len(), 9, "{list}");
-        let mut before = settled(server, &[agent])?;
-        for name in names
-            .into_iter()
-            .filter(|n| version != "3" || others.contains(n))
-        {
-            let output = client.sh(&format!(
-                "{} workload run {name} --dir {mount} --size small --runtime 1s --repeats 1 --json",
-                nfscope.display()
-            ))?;
-            let after = settled(server, &[agent])?;
-            let (_, seen) = window(&before, &after, 0);
-            before = after;
-            let result: serde_json::Value = serde_json::from_str(&output.stdout)
-                .with_context(|| format!("{name}: {}", output.stdout))?;
-            assert_eq!(result["filesystem"]["version"], version, "{result}");
-            // So small that some jobs are over within some ticks of fio's clock.
-            let warnings = result["warnings"].as_array().context("no warnings")?;
-            let of_clock = |w: &serde_json::Value| {
-                (w.as_str()).is_some_and(|w| w.contains("fio counts whole milliseconds"))
-            };
-            assert!(warnings.iter().all(of_clock), "{result}");
-
-            let (v3, v4) = operations(&seen);
-            let stable = by_last_label(&seen, &family::WRITE.info, |_| true);
-            let ops = if version == "3" { v3 } else { v4 };
-            println!(
-                "{name} over {version}: {ops:?} {stable:?}\n  {}",
-                output.stdout
-            );
-            let stable = stable.get("file_sync").copied().unwrap_or(0.0);
-            expect(name, version, &ops, stable as u64);
-            let left = server.sh("ls -A /run/exp | grep -c nfscope-workload || true")?;
-            assert_eq!(left.stdout.trim(), "0", "{name} leaves files behind");
+/// Each workload, which is a check.
+pub fn run_over_nfs(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
+    // Each workload's name stands at the beginning of a line, and what is said of it is indented.
+    let list = server
+        .sh(&format!(
+            "{} workload list",
+            server.nfscope_path()?.display()
+        ))?
+        .stdout;
+    let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
+    assert_eq!(names.len(), 9, "{list}");
+    // Over version 3 those that differ most: their files are created, opened and made durable in another way.
+    let of_3 = ["database", "metadata"];
+    for (version, names) in [("3", of_3.as_slice()), ("4.2", &names)] {
+        for name in names {
+            checks.run(&format!("workload {name} over {version}"), || {
+                runs_over(server, agent, name, version)
+            });
         }
-        open_loop(
-            server,
-            agent,
-            version,
-            &nfscope.display().to_string(),
-            &mount,
-        )?;
-        client.unmount_all()?;
     }
+    // When a request begins is the client's matter, whatever the version.
+    checks.run("a workload with a rate", || open_loop(server, agent, "4.2"));
+    server.client(0).unmount_all()
+}
+
+fn runs_over(server: &Server, agent: &Agent, name: &str, version: &str) -> Result<()> {
+    let client = server.client(0);
+    let mount = client.mount_version(version)?;
+    let before = settled(server, &[agent])?;
+    let output = client.sh(&format!(
+        "{} workload run {name} --dir {mount} --size small --runtime 1s --repeats 1 --json",
+        server.nfscope_path()?.display()
+    ))?;
+    let after = settled(server, &[agent])?;
+    let (_, seen) = window(&before, &after, 0);
+    let result: serde_json::Value = serde_json::from_str(&output.stdout)
+        .with_context(|| format!("{name}: {}", output.stdout))?;
+    assert_eq!(result["filesystem"]["version"], version, "{result}");
+    // So small that some jobs are over within some ticks of fio's clock.
+    let warnings = result["warnings"].as_array().context("no warnings")?;
+    let of_clock = |w: &serde_json::Value| {
+        (w.as_str()).is_some_and(|w| w.contains("fio counts whole milliseconds"))
+    };
+    assert!(warnings.iter().all(of_clock), "{result}");
+
+    let (v3, v4) = operations(&seen);
+    let stable = by_last_label(&seen, &family::WRITE.info, |_| true);
+    let ops = if version == "3" { v3 } else { v4 };
+    println!(
+        "{name} over {version}: {ops:?} {stable:?}\n  {}",
+        output.stdout
+    );
+    let stable = stable.get("file_sync").copied().unwrap_or(0.0);
+    expect(name, version, &ops, stable as u64);
+    let left = server.sh("ls -A /run/exp | grep -c nfscope-workload || true")?;
+    assert_eq!(left.stdout.trim(), "0", "{name} leaves files behind");
     Ok(())
 }
 
 /// Requests of an open loop are as many as their rate says, and those that the client recorded arrive at the server.
-fn open_loop(
-    server: &Server,
-    agent: &Agent,
-    version: &str,
-    nfscope: &str,
-    mount: &str,
-) -> Result<()> {
+fn open_loop(server: &Server, agent: &Agent, version: &str) -> Result<()> {
+    let nfscope = server.nfscope_path()?.display().to_string();
+    let mount = server.client(0).mount_version(version)?;
     let store = format!("/run/open-{version}.db");
     let before = settled(server, &[agent])?;
     let run = format!(

@@ -9,7 +9,7 @@ mod udp;
 use std::time::Duration;
 
 use anyhow::Result;
-use lab::{Agent, Checks, Server};
+use lab::{Agent, Checks, Kernel, Server};
 
 /// What every request to the exported device takes: null_blk completes each by a timer, so that the delay is in the
 /// device's own time (dm-delay would hold requests before they become the device's).
@@ -22,7 +22,9 @@ const FAST: &str = "vda";
 /// In a machine whose own disk nobody needs any more: what it exports is gone afterwards.
 pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
     export_a_slow_device(server)?;
-    checks.run("check beside an agent", || everything_is_offered(server));
+    checks.run("check beside an agent", || {
+        everything_is_offered(server, agent)
+    });
     checks.run("durations", || durations::hold_the_delay(server, agent));
     checks.run("queue time", || {
         queue::is_what_the_client_waited(server, agent)
@@ -59,10 +61,15 @@ fn export_a_slow_device(server: &Server) -> Result<()> {
     server.sh("grace_over").map(drop)
 }
 
-/// `nfscope check` finds everything on the kernels that have everything, and beside a running agent.
-fn everything_is_offered(server: &Server) -> Result<()> {
+/// `nfscope check` finds everything on the kernels that have everything. On one of them it attaches beside a running agent, and on the
+/// others that agent says so.
+fn everything_is_offered(server: &Server, agent: &Agent) -> Result<()> {
     let program = lab::nfscope_program()?;
-    let json = server.sh(&format!("{} check --json", program.display()))?;
+    let of = match server.kernel() {
+        Kernel::V6_12 => String::new(),
+        _ => format!("--url http://127.0.0.1:{}", agent.port()),
+    };
+    let json = server.sh(&format!("{} check --json {of}", program.display()))?;
     let report: serde_json::Value = serde_json::from_str(&json.stdout)?;
     assert_eq!(report["verdict"], "full", "{}", json.stdout);
     Ok(())

@@ -13,13 +13,14 @@ use anyhow::{Context, ensure};
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{self, Entry, RecordingWriter, State, Store};
 use nfscope_model::Window;
+use nfscope_source::bounded;
 use nfscope_text::console::{Level, log, say, warn};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -60,15 +61,25 @@ impl Archive {
     ) -> anyhow::Result<Archive> {
         let path = directory.join(format!("history-{port}.db"));
         let (sender, asked) = mpsc::sync_channel(MOST_WAITING);
+        let (opened, waits) = mpsc::sync_channel::<()>(1);
+        let of = directory.display().to_string();
+        std::thread::Builder::new()
+            .name("history-opens".to_owned())
+            .spawn(move || say_that_it_hangs(&waits, &of, bounded::PATIENCE))
+            .context("cannot start a thread of the history")?;
         std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || match Disk::open(path, keep, names) {
-                Ok(disk) => disk.serve(&asked),
-                Err(e) => {
-                    warn(&format!(
-                        "the history is kept in memory alone, for a quarter of an hour: {e:#}"
-                    ));
-                    refuse(&asked, &format!("there is no history on the disk: {e:#}"));
+            .spawn(move || {
+                let disk = Disk::open(path, keep, names);
+                drop(opened);
+                match disk {
+                    Ok(disk) => disk.serve(&asked),
+                    Err(e) => {
+                        warn(&format!(
+                            "the history is kept in memory alone, for a quarter of an hour: {e:#}"
+                        ));
+                        refuse(&asked, &format!("there is no history on the disk: {e:#}"));
+                    }
                 }
             })
             .context("cannot start the thread of the history")?;
@@ -102,6 +113,16 @@ impl Archive {
     }
 }
 
+/// Warns where the directory is not opened within this time.
+fn say_that_it_hangs(opened: &Receiver<()>, directory: &str, patience: Duration) {
+    if opened.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+        warn(&format!(
+            "the history's directory {directory}: its file system does not answer; windows wait in memory until it does (umount -l ends \
+             a dead mount; --history-directory names another one)"
+        ));
+    }
+}
+
 struct Disk {
     store: Store,
     path: PathBuf,
@@ -130,6 +151,20 @@ fn refuse(asked: &Receiver<Ask>, why: &str) {
     }
 }
 
+/// Name of a file system whose close(2) waits for a server, by `f_type` of statfs(2) (include/uapi/linux/magic.h). A process that ends
+/// closes its files where no signal reaches it any more.
+#[cfg(target_os = "linux")]
+fn network_file_system(magic: rustix::fs::FsWord) -> Option<&'static str> {
+    Some(match magic as u32 {
+        0x6969 => "NFS",
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB",
+        0x00c3_6400 => "Ceph",
+        0x5346_414f | 0x6b41_4653 => "AFS",
+        0x0bd0_0bd0 => "Lustre",
+        _ => return None,
+    })
+}
+
 /// A file for its owner alone: it has addresses of clients and paths of exports. SQLite makes those beside it alike.
 fn private(path: &Path) -> anyhow::Result<File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -138,6 +173,14 @@ fn private(path: &Path) -> anyhow::Result<File> {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(directory).with_context(because)?;
+        #[cfg(target_os = "linux")]
+        if let Some(kind) = network_file_system(rustix::fs::statfs(directory)?.f_type) {
+            anyhow::bail!(
+                "{} is in a network file system ({kind}): closing a file there waits for its server, and would keep this agent from \
+                 ending; give --history-directory a local one",
+                directory.display()
+            );
+        }
     }
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true).mode(0o600);

@@ -30,8 +30,11 @@ fn remove_from(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()
         let end = kept + read;
         let mut from = 0;
         while let Some(len) = piece[from..end].iter().position(|byte| *byte == 0) {
-            if (shortest..=longest).contains(&len) {
-                names.retain(|n| n.as_bytes() != &piece[from..from + len]);
+            // A kernel's BTF has a hundred thousand of them: each is looked up, and not compared with every name.
+            if (shortest..=longest).contains(&len)
+                && let Ok(name) = str::from_utf8(&piece[from..from + len])
+            {
+                names.remove(name);
             }
             from += len + 1;
         }

@@ -3,6 +3,7 @@
 //! A thread of its own asks the kernel, because a file system may have to read its disk for an answer: whoever reads the probes only
 //! looks at what has been told. The thread has the right to read and no other, and ends with the break-down.
 
+use crate::bounded;
 use crate::linux::host::capabilities;
 use crate::linux::host::file_id::FileId;
 use crate::linux::load::by_handle::{file_by_handle, handle_of};
@@ -143,7 +144,7 @@ fn run(asked: &Receiver<(FileKey, Handle)>, tell: &Sender<Told>) {
     let confined = capabilities::keep_reading();
     for (key, handle) in asked {
         let path = match &confined {
-            Ok(()) => look_up(&key.0, &handle),
+            Ok(()) => look_up_within(&key.0, handle),
             // Not with rights that it does not need.
             Err(why) => Err(format!("{why:#}")),
         };
@@ -155,6 +156,13 @@ fn run(asked: &Receiver<(FileKey, Handle)>, tell: &Sender<Told>) {
             return;
         }
     }
+}
+
+/// Answer of a thread of its own, which has the rights of this one: an export that does not answer delays files of the others once.
+fn look_up_within(export: &str, handle: Handle) -> Result<String, String> {
+    let (path, name) = (lossless::path(export), export.to_owned());
+    let ask = move || Ok(look_up(&name, &handle));
+    bounded::within(&path, bounded::PATIENCE, ask).unwrap_or_else(|why| Err(why.to_string()))
 }
 
 fn look_up(export: &str, handle: &Handle) -> Result<String, String> {

@@ -1,6 +1,7 @@
 //! OpenZFS: what the probe keeps and what kstats say, as series.
 
 use super::decode::{fill, lost, text, time};
+use crate::bounded;
 use crate::linux::host::kstat::{Kstats, Totals, ZIL, Zil};
 use crate::linux::load::object::Loaded;
 use crate::lossless;
@@ -38,7 +39,11 @@ fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
 /// The disk below a vdev's path by the name that block devices have elsewhere; the path where it tells none.
 fn device_name(path: &str) -> String {
     let name = || {
-        let dev = fs::metadata(lossless::path(path)).ok()?.st_rdev();
+        // A pool of files can lie in any file system, and in one that does not answer.
+        let place = lossless::path(path);
+        let asked = place.clone();
+        let file = bounded::within(&place, bounded::PATIENCE, move || fs::metadata(asked));
+        let dev = file.ok()?.st_rdev();
         let id = format!("{}:{}", rustix::fs::major(dev), rustix::fs::minor(dev));
         let mut of = fs::canonicalize(Path::new("/sys/dev/block").join(id)).ok()?;
         if of.join("partition").exists() {
