@@ -20,6 +20,7 @@ SEEN = """() => {
     const hollow = [...front.querySelectorAll('h2, p, td, dd, li, figcaption')].filter(e => !e.textContent.trim())
         .filter(e => !e.closest('thead'))
     return {height: box.height, wide: wide.map(e => e.outerHTML.slice(0, 200)), hollow: hollow.map(e => e.outerHTML.slice(0, 200)),
+        drawn: front.querySelector('.dots')?.getBoundingClientRect().width / box.width, alone: !front.querySelector('.dots + div'),
         after: getComputedStyle(front).breakAfter}
 }"""
 
@@ -42,6 +43,7 @@ def main():
             assert seen["height"] > height / 3, f"{file.name}: {seen['height']:.0f} px"
             assert not seen["wide"], f"{file.name}: cut off at the right: {seen['wide']}"
             assert not seen["hollow"], f"{file.name}: empty: {seen['hollow']}"
+            assert not seen["alone"] or seen["drawn"] > 0.75, f"{file.name}: half of the sheet beside the drawing is empty: {seen['drawn']}"
             assert seen["after"] == "page", seen
             print("ok", file.name, f"{seen['height']:.0f} of {height:.0f} px")
         browser.close()

@@ -25,6 +25,12 @@ pub struct Options {
     /// Try them with `nfscope experiment check`, and make no run
     #[arg(long)]
     pub check: bool,
+    /// Read them with `nfscope experiment check --dry-run`, and set nothing
+    #[arg(long, conflicts_with_all = ["check", "short"])]
+    pub dry_run: bool,
+    /// Make one round of short runs: every combination once, for a second or two, with 2 and 4 processes
+    #[arg(long, conflicts_with = "check")]
+    pub short: bool,
     /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
     #[arg(long)]
     pub zfs: bool,
@@ -67,16 +73,21 @@ pub fn run(options: &Options) -> Result<String> {
         let text = text.with_context(|| format!("cannot read {}", file.display()))?;
         let name = file.file_name().context("a file without a name")?;
         let plan = server.dir().join(name);
-        std::fs::write(&plan, text.replace("{lab}", &server.lab_command("")))?;
+        let text = text.replace("{lab}", &server.lab_command(""));
+        let text = if options.short { short(&text) } else { text };
+        std::fs::write(&plan, text)?;
+        let address = if options.zfs { "127.0.0.1" } else { "10.9.0.1" };
+        let url = format!("--url http://{address}:{}", agent.port());
+        let (word, more) = match (options.dry_run, options.check) {
+            (true, _) => ("check", "--dry-run"),
+            (_, true) => ("check", &*url),
+            _ => ("run", &*url),
+        };
         let script = format!(
             "modprobe -a nfs nfsv3 nfsv4 sch_netem; PATH={}:$PATH
-             nfscope experiment {} {} --url http://{}:{} --store {}",
+             nfscope experiment {word} {} {more} --store {store}",
             programs.display(),
-            if options.check { "check" } else { "run" },
             plan.display(),
-            if options.zfs { "127.0.0.1" } else { "10.9.0.1" },
-            agent.port(),
-            store
         );
         let mut running = match options.zfs {
             true => server.spawn(&script)?,
@@ -101,4 +112,63 @@ pub fn run(options: &Options) -> Result<String> {
     }
     agent.stop()?;
     Ok(said)
+}
+
+/// Keys of a plan file that make it long, and their values in a short one. A recording has ten windows at least.
+const SHORT: [(&str, &str); 5] = [
+    ("replicates", "1"),
+    ("runtime", "\"1s\""),
+    ("warmup", "\"1s\""),
+    ("record", "\"5s\""),
+    ("interval", "\"500ms\""),
+];
+
+/// The same combinations in one round of short runs, with few processes and without a condition for more: an emulated machine takes
+/// minutes for fifty processes.
+fn short(text: &str) -> String {
+    let (mut out, mut section, mut factor) = (String::new(), "", "");
+    for line in text.lines() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        if line.starts_with("name = ") {
+            factor = line;
+        }
+        if factor == "name = \"processes\"" && line.starts_with("levels = ") {
+            out += "levels = [\"2\", \"4\"]\n";
+            continue;
+        }
+        if section == "[until]" {
+            continue;
+        }
+        let key = line.split_once(" = ").map_or("", |(key, _)| key);
+        match SHORT.iter().find(|(name, _)| *name == key) {
+            Some((_, value)) => out += &format!("{key} = {value}"),
+            None => out += line,
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_campaign_has_one_round_of_every_combination() {
+        let text = "name = \"a\"\nreplicates = 6\n[run]\nruntime = \"10s\"\n[[factor]]\nname = \"processes\"\n\
+                    levels = [\"10\", \"50\"]\n[[factor]]\nname = \"depth\"\nlevels = [\"0\", \"2\"]\n[until]\nci = \"5%\"\n\
+                    replicates = 40\n";
+        let short = short(text);
+        for line in [
+            "replicates = 1",
+            "runtime = \"1s\"",
+            "levels = [\"2\", \"4\"]",
+            "levels = [\"0\", \"2\"]",
+        ] {
+            assert!(short.lines().any(|l| l == line), "{line}: {short}");
+        }
+        assert!(!short.contains("until") && !short.contains("40"), "{short}");
+    }
 }

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 pub mod capacity;
 pub mod changes;
 pub mod codec;

@@ -202,13 +202,19 @@ impl Progress {
         })
     }
 
-    /// What a recording of this length may not have seen, although the metric is known: values beyond a quantile may come in spells.
+    /// What a recording of this length does not tell, although the metric is known. Values beyond a quantile may come in spells that it has
+    /// not seen. A mean may be another one at another time.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
-        self.tail()?;
-        Some(format!(
-            "slow spells that come less often than every {} may be missing from it",
-            units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
-        ))
+        self.value?;
+        Some(match self.tail() {
+            Some(_) => format!(
+                "slow spells that come less often than every {} may be missing from it",
+                units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+            ),
+            None => {
+                "its interval is that of the mean in this time, and not of another day".to_owned()
+            }
+        })
     }
 
     /// Why the histogram resolution limits the precision, if it does.
@@ -306,6 +312,12 @@ mod tests {
             let text = p.metric().unwrap();
             assert!(text.starts_with(metric) && text.ends_with('%'), "{text}");
             assert_eq!(p.reached(), wanted.is_some());
+            let unseen = p.unseen(Duration::from_secs(300)).unwrap();
+            let of_mean = "its interval is that of the mean in this time, and not of another day";
+            let of_tail =
+                "slow spells that come less often than every 1m 40s may be missing from it";
+            let expected = if wanted.is_some() { of_mean } else { of_tail };
+            assert_eq!(unseen, expected);
         }
     }
 

@@ -9,6 +9,14 @@ pub(crate) fn lag_one(z: &[f64]) -> Option<f64> {
     r.is_finite().then_some(r)
 }
 
+/// Standard errors above 0 at which the correlation of neighbouring rounds is no chance: one of a hundred independent series has more.
+const ALIKE: f64 = 2.33;
+
+/// True if neighbours are more alike than those of 99 in 100 independent series.
+pub fn are_alike(z: &[f64]) -> bool {
+    lag_one(z).is_some_and(|r| r > ALIKE / (z.len() as f64).sqrt())
+}
+
 /// Autocorrelation at lag 1, 0 if negative, corrected for its bias in short series (M. G. Kendall, Note on bias in the estimation
 /// of autocorrelation, Biometrika 41, 1954).
 pub(crate) fn bias_corrected(z: &[f64]) -> f64 {

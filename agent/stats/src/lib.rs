@@ -37,6 +37,7 @@ mod scalability;
 mod slow_wave;
 mod tail;
 
+pub use autocorrelation::are_alike;
 pub use change::{Change, MIN_EFFECT, change};
 pub use change_points::{ChangePoint, change_points};
 pub use estimate::{Estimate, MIN_STRETCHES, MIN_WINDOWS};

@@ -1,6 +1,7 @@
 //! The mean of independent runs and its confidence interval.
 
-use crate::autocorrelation::lag_one;
+use crate::autocorrelation::{are_alike, lag_one};
+use crate::batch_means::error_of_sum;
 use crate::interval::{CONFIDENCE, students_t};
 use serde::Serialize;
 
@@ -32,6 +33,22 @@ impl Interval {
         Some(Interval { mean, half_width })
     }
 
+    /// The same for rounds in order of time. If neighbours are more alike than those of 99 in 100 independent series, the error is that of
+    /// batch means, as in [`paired_rounds`](crate::paired_rounds).
+    pub fn of_rounds(values: &[f64]) -> Option<Interval> {
+        let own = Interval::of(values)?;
+        if !are_alike(values) {
+            return Some(own);
+        }
+        let deviations: Vec<f64> = values.iter().map(|v| v - own.mean).collect();
+        let sum = error_of_sum(&deviations);
+        let half_width = students_t(CONFIDENCE, sum.dof) * sum.error / values.len() as f64;
+        Some(Interval {
+            half_width: Some(half_width),
+            ..own
+        })
+    }
+
     /// Half the width, relative to the mean; unknown if the mean is zero.
     pub fn relative(&self) -> Option<f64> {
         let part = self.half_width? / self.mean;
@@ -47,6 +64,9 @@ pub fn autocorrelation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+    use rand_distr::{Distribution, StandardNormal};
 
     #[test]
     fn students_t_by_the_book() {
@@ -64,6 +84,56 @@ mod tests {
         assert_eq!((one.mean, one.half_width), (7.0, None));
         assert_eq!(Interval::of(&[]), None);
         assert_eq!(Interval::of(&[0.0, 0.0]).unwrap().relative(), None);
+    }
+
+    /// Rounds of a mean of 0 that follow a wave with this correlation.
+    fn wave(n: usize, r: f64, random: &mut SmallRng) -> Vec<f64> {
+        let mut last: f64 = StandardNormal.sample(random);
+        let next = || {
+            let own: f64 = StandardNormal.sample(random);
+            last = r * last + (1.0 - r * r).sqrt() * own;
+            last
+        };
+        std::iter::repeat_with(next).take(n).collect()
+    }
+
+    /// Intervals of 60 rounds that resemble their neighbours hold more often than those of Student's t, which take each for independent.
+    #[test]
+    fn rounds_that_resemble_each_other_have_wider_intervals() {
+        let mut random = SmallRng::seed_from_u64(71);
+        let held = |i: Interval| usize::from(i.mean.abs() <= i.half_width.unwrap());
+        let (mut rounds, mut independent) = (0, 0);
+        for _ in 0..1000 {
+            let values = wave(60, 0.6, &mut random);
+            let (own, alone) = (
+                Interval::of_rounds(&values).unwrap(),
+                Interval::of(&values).unwrap(),
+            );
+            assert_eq!(own.mean, alone.mean);
+            rounds += held(own);
+            independent += held(alone);
+        }
+        println!("of 1000 intervals {rounds} hold by rounds and {independent} by Student's t");
+        assert!(
+            rounds >= 850 && independent <= 720,
+            "{rounds} {independent}"
+        );
+    }
+
+    /// Rounds that do not resemble each other have the interval of Student's t, but for one of a hundred.
+    #[test]
+    fn independent_rounds_have_the_interval_of_students_t() {
+        let mut random = SmallRng::seed_from_u64(72);
+        let same = (0..1000).filter(|_| {
+            let values = wave(60, 0.0, &mut random);
+            Interval::of_rounds(&values) == Interval::of(&values)
+        });
+        let same = same.count();
+        assert!(same >= 980, "{same}");
+        let slow: Vec<f64> = (0..24).map(|i| f64::from(i % 12 / 6)).collect();
+        let [rounds, alone] = [Interval::of_rounds(&slow), Interval::of(&slow)];
+        let width = |i: Option<Interval>| i.unwrap().half_width.unwrap();
+        assert!(width(rounds) > 1.5 * width(alone));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! placement on disks, caches and clients differ from run to run. Only recordings can tell (T. Kalibera and R. Jones, Rigorous
 //! benchmarking in reasonable time, ISMM 2013).
 
-use crate::autocorrelation::lag_one;
+use crate::autocorrelation::are_alike;
 use crate::batch_means::error_of_sum;
 use crate::change::{Change, MIN_P};
 use crate::estimate::Estimate;
@@ -13,9 +13,6 @@ use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 /// Fewest pairs whose variation is told. An interval of six pairs is a third wider than its standard error would make it. An interval of
 /// three pairs is more than twice as wide.
 pub const MIN_PAIRS: usize = 6;
-
-/// Standard errors above 0 at which the correlation of neighbouring rounds is no chance: one of a hundred independent series has more.
-const ALIKE: f64 = 2.33;
 
 /// What replicates tell of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,7 +150,7 @@ pub fn paired_rounds(differences: &[f64], min_effect: f64) -> Option<Change> {
     if differences.len() < MIN_PAIRS {
         return None;
     }
-    if lag_one(differences).is_some_and(|r| r > ALIKE / n.sqrt()) {
+    if are_alike(differences) {
         return paired(differences, 0.0, min_effect).map(|(change, _)| change);
     }
     let mean = differences.iter().sum::<f64>() / n;

@@ -11,6 +11,8 @@ mod result;
 mod table;
 mod table_text;
 mod text;
+#[cfg(test)]
+mod until_tests;
 
 pub use analysis::analyse;
 pub use nfscope_stats::experiment::Run;

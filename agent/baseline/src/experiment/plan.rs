@@ -298,6 +298,15 @@ impl Plan {
         Ok(runs)
     }
 
+    /// The number of rounds: blocks of the order.
+    ///
+    /// # Errors
+    /// Fails where there is no such design.
+    pub fn rounds(&self) -> Result<usize, DesignError> {
+        let blocks = self.runs()?.into_iter().map(|run| run.block + 1);
+        Ok(blocks.max().unwrap_or(0))
+    }
+
     /// A block of combinations with its runs at the centre.
     fn with_centre(&self, combinations: &[Levels]) -> Vec<Levels> {
         let centre = std::iter::repeat_n(Levels::centre(self.factors.len()), self.centre);

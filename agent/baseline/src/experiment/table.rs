@@ -1,19 +1,18 @@
 //! The table of a campaign: each configuration with its interval, and beside the first configuration by pairs within rounds.
 
+use crate::beside::{Beside, judge, over_rounds};
 use crate::experiment::plan::Plan;
 use crate::experiment::result::{Measured, Unit};
 use nfscope_stats::experiment::Run;
 use nfscope_stats::mean_interval::Interval;
-use nfscope_stats::{Change, MIN_EFFECT, holm, paired, paired_rounds};
+use nfscope_stats::{Change, MIN_EFFECT, are_alike, paired, paired_rounds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Corrected p value up to which there is evidence.
-const LEVEL: f64 = 0.05;
-/// Probability with which a difference is found that rows without evidence name.
-const POWER: f64 = 0.8;
 /// Fewer rounds have no interval.
 const MIN_ROUNDS: usize = 3;
+/// Most cells that a caveat names.
+const MOST_NAMED: usize = 6;
 
 /// A table for each response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -125,6 +124,34 @@ impl Grid {
         values.map_or(Vec::new(), |v| v.values().copied().collect())
     }
 
+    /// Cells whose interval is wider because their rounds resemble their neighbours, by their levels.
+    fn widened(&self, plan: &Plan, by: Option<usize>) -> Vec<String> {
+        let cells = self.values.iter().filter(|(_, values)| {
+            let values: Vec<f64> = values.values().copied().collect();
+            values.len() >= MIN_ROUNDS && are_alike(&values)
+        });
+        let named = cells.map(|((row, column), _)| {
+            let column = by.map(|i| (&plan.factors[i], *column));
+            let levels = named_levels(plan, by, &self.rows[*row]).into_iter();
+            let levels = levels.map(|(f, l)| format!("{f}={l}"));
+            let of_column = column.map(|(f, at)| format!("{}={}", f.name, f.level(at)));
+            levels.chain(of_column).collect::<Vec<_>>().join(" ")
+        });
+        named.collect()
+    }
+
+    /// The mean of the logarithms of all cells in each round that has all.
+    fn means(&self) -> Vec<f64> {
+        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for (round, v) in self.values.values().flatten() {
+            means.entry(*round).or_default().push(v.ln());
+        }
+        let whole = means.values().filter(|of| of.len() == self.values.len());
+        whole
+            .map(|of| of.iter().sum::<f64>() / of.len() as f64)
+            .collect()
+    }
+
     /// Logarithms of a row over the first one: the mean of all columns, of each round that has both of all.
     fn differences(&self, row: usize) -> Vec<f64> {
         let value = |row, column, round| self.values.get(&(row, column))?.get(&round).copied();
@@ -166,26 +193,35 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     let tested = tested.flat_map(|(t, of)| t.rows.iter_mut().zip(of));
     let mut tested: Vec<(&mut TableRow, Change)> =
         tested.filter_map(|(row, c)| Some((row, (*c)?))).collect();
-    let p: Vec<f64> = tested.iter().map(|(_, c)| c.p).collect();
-    let comparisons = p.len();
-    for ((row, change), p) in tested.iter_mut().zip(holm(&p)) {
-        row.p = Some(p);
-        row.found = p <= LEVEL;
-        if !row.found {
-            let level = LEVEL / comparisons as f64;
-            row.finds = Some(change.smallest_found(MIN_EFFECT, level, POWER));
-        }
+    let changes: Vec<(Change, f64)> = tested.iter().map(|(_, c)| (*c, 1.0)).collect();
+    let comparisons = changes.len();
+    for ((row, _), judged) in tested.iter_mut().zip(judge(&changes)) {
+        row.p = Some(judged.p);
+        row.found = judged.found;
+        row.finds = (!judged.found).then_some(judged.finds);
     }
     let cells = tables.iter().flat_map(|t| &t.rows).flat_map(|r| &r.cells);
     let rounds = cells.flatten().map(|c| c.rounds).max().unwrap_or(0);
     let missing = responses.iter().filter(|m| !m.missing.is_empty());
-    let caveats = missing.map(|m| {
+    let missing = missing.map(|m| {
         let (missing, all) = (m.missing.len(), runs.len());
         format!(
             "{}: {missing} of {all} runs are missing or have none",
             m.name
         )
     });
+    let waves = responses.iter().filter_map(|m| {
+        let named = Grid::of(plan, &runs, m, by).widened(plan, by);
+        (!named.is_empty()).then(|| {
+            format!(
+                "{}: neighbouring rounds of {} resemble each other, so that a disturbance lasts for several. These intervals are wider \
+                 for it, and may hold in fewer than 95 % of such campaigns. Ratios are of pairs within rounds",
+                m.name,
+                listed(&named)
+            )
+        })
+    });
+    let caveats = missing.chain(waves);
     Ok(Table {
         name: plan.name.clone(),
         rounds,
@@ -200,13 +236,29 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     })
 }
 
+/// The factors of the rows with their levels in one of them.
+fn named_levels(plan: &Plan, by: Option<usize>, row: &[usize]) -> Vec<(String, String)> {
+    let factors = plan.factors.iter().enumerate();
+    let factors = factors.filter(|(i, _)| Some(*i) != by);
+    let named = factors.zip(row);
+    named
+        .map(|((_, f), at)| (f.name.clone(), f.level(*at)))
+        .collect()
+}
+
+/// The first of these names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    let (told, more) = names.split_at(names.len().min(MOST_NAMED));
+    match more.len() {
+        0 => told.join(", "),
+        n => format!("{} and {n} more", told.join(", ")),
+    }
+}
+
 fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow, Option<Change>) {
     let cells = grid.columns.iter().map(|column| {
         let values = grid.cell(row, *column);
-        let mut mean = Interval::of(&values)?;
-        if values.len() < MIN_ROUNDS {
-            mean.half_width = None;
-        }
+        let mean = over_rounds(&values, MIN_ROUNDS)?;
         let rounds = values.len();
         Some(Cell { mean, rounds })
     });
@@ -217,27 +269,21 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
         0 => Vec::new(),
         _ => grid.differences(row),
     };
-    let change = paired_rounds(&differences, MIN_EFFECT);
-    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
-    let factors = plan.factors.iter().enumerate();
-    let factors = factors.filter(|(i, _)| Some(*i) != by);
-    let named = factors.zip(&grid.rows[row]);
-    let levels: Vec<(String, String)> = named
-        .map(|((_, f), at)| (f.name.clone(), f.level(*at)))
-        .collect();
+    let beside = Beside::of(&differences);
+    let levels = named_levels(plan, by, &grid.rows[row]);
     let words: Vec<_> = levels.iter().map(|(f, l)| format!("{f}={l}")).collect();
     let row = TableRow {
         configuration: words.join(" "),
         levels: levels.into_iter().map(|(_, l)| l).collect(),
         geometric_mean: means.map(|m| (m.iter().sum::<f64>() / m.len() as f64).exp()),
         cells,
-        ratio: (!differences.is_empty()).then(|| mean.exp()),
-        interval: change.map(|c| [c.ratio.low, c.ratio.high]),
+        ratio: beside.ratio,
+        interval: beside.interval,
         p: None,
         found: false,
         finds: None,
     };
-    (row, change)
+    (row, beside.change)
 }
 
 /// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds;
@@ -253,7 +299,6 @@ pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64
         for cell in grid.values.values_mut() {
             cell.retain(|round, _| *round < rounds);
         }
-        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in grid.values.values() {
             let logarithms: Vec<f64> = cell.values().map(|v| v.ln()).collect();
             if !logarithms.iter().all(|l| l.is_finite()) {
@@ -261,13 +306,8 @@ pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64
             }
             let r = paired_rounds(&logarithms, MIN_EFFECT)?.ratio;
             widest.0 = widest.0.max((r.high - r.low) / 2.0 / r.value);
-            for (round, v) in cell {
-                means.entry(*round).or_default().push(v.ln());
-            }
         }
-        let whole = means.values().filter(|of| of.len() == grid.values.len());
-        let means = whole.map(|of| of.iter().sum::<f64>() / of.len() as f64);
-        let (_, stretches) = paired(&means.collect::<Vec<_>>(), 0.0, MIN_EFFECT)?;
+        let (_, stretches) = paired(&grid.means(), 0.0, MIN_EFFECT)?;
         widest.1 = widest.1.min(stretches);
     }
     widest.0.is_finite().then_some(widest)
@@ -394,6 +434,54 @@ mod tests {
         let (none, some) = (found(1.0), found(1.1));
         println!("found without a difference in {none}, with 1.1 in {some} of 1000");
         assert!(none <= 77 && some >= 800, "{none} {some}");
+    }
+
+    /// The cell whose interval is wider is named, and no other: also where the mean of all cells shows no wave.
+    #[test]
+    fn a_cell_with_a_wider_interval_is_named() {
+        let plan = plan(24);
+        let runs = plan.runs().unwrap();
+        let mut random = SmallRng::seed_from_u64(9);
+        let mut z = || -> f64 { StandardNormal.sample(&mut random) };
+        let noise: Vec<f64> = (0..runs.len()).map(|_| 0.5 * z()).collect();
+        let mut m = measured(&plan, 1.0, 1);
+        for ((run, data), own) in runs.iter().zip(&mut m.runs).zip(noise) {
+            // Six rounds up and six down. Other cells turn in each round, by more.
+            let slow = if run.block / 6 % 2 == 0 { 1.0 } else { -1.0 };
+            let fast = if run.block % 2 == 0 { 1.0 } else { -1.0 };
+            let is_slow = run.levels.at(0) == 1 && run.levels.at(1) == 2;
+            data.response = 100.0 + if is_slow { 4.0 * slow } else { 10.0 * fast } + own;
+        }
+        assert!(!are_alike(&Grid::of(&plan, &runs, &m, None).means()));
+        let caveats = |by| table(&plan, std::slice::from_ref(&m), by).unwrap().caveats;
+        for by in [None, Some("processes")] {
+            let all = caveats(by);
+            let [one] = &all[..] else { panic!("{all:?}") };
+            assert!(
+                one.contains("rounds of version=4.1 processes=50 resemble") && !one.contains("4.0"),
+                "{one}"
+            );
+        }
+        let wide = table(&plan, std::slice::from_ref(&m), None).unwrap();
+        let half = |row: usize| {
+            let cell = wide.responses[0].rows[row].cells[0].unwrap();
+            cell.mean.half_width.unwrap()
+        };
+        // Its deviation is 4, and Student's t would make half of the interval 2.07 standard errors.
+        let mut rows = wide.responses[0].rows.iter();
+        let slow = rows.position(|r| r.configuration == "version=4.1 processes=50");
+        assert!(half(slow.unwrap()) > 1.5 * 2.07 * 4.0 / 24f64.sqrt());
+        // A steady campaign has no caveat.
+        let steady = measured(&plan, 1.0, 3);
+        let t = table(&plan, &[steady], None).unwrap();
+        assert_eq!(t.caveats, Vec::<String>::new());
+    }
+
+    #[test]
+    fn few_cells_are_named() {
+        let names: Vec<String> = (0..8).map(|i| format!("a={i}")).collect();
+        assert_eq!(listed(&names[..2]), "a=0, a=1");
+        assert_eq!(listed(&names), "a=0, a=1, a=2, a=3, a=4, a=5 and 2 more");
     }
 
     /// The widest interval is that of a cell, and is known from six rounds on.

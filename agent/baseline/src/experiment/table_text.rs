@@ -173,13 +173,23 @@ fn notes(t: &Table) -> Vec<String> {
     let first = t.responses.first().and_then(|r| r.rows.first());
     let mut all = Vec::new();
     if let Some(first) = first {
-        all.push(format!(
-            "Ratios are to {}, by pairs within rounds{}. * there is evidence of a difference beyond 2 %: p at most 0.05 by Holm's correction \
-             for {}.",
-            first.configuration,
-            if t.by.is_some() { " over all columns" } else { "" },
-            many(t.comparisons as f64, "comparison")
-        ));
+        let over = if t.by.is_some() {
+            " over all columns"
+        } else {
+            ""
+        };
+        let mut text = format!(
+            "Ratios are to {}, by pairs within rounds{over}.",
+            first.configuration
+        );
+        if t.comparisons > 0 {
+            let _ = write!(
+                text,
+                " * there is evidence of a difference beyond 2 %: p at most 0.05 by Holm's correction for {}.",
+                many(t.comparisons as f64, "comparison")
+            );
+        }
+        all.push(text);
     }
     if t.rounds < MIN_PAIRS {
         all.push(format!(

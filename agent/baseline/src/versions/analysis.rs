@@ -1,19 +1,16 @@
 //! Ratios of versions by pairs within rounds.
 
+use crate::beside::{Beside, Judged, judge, over_rounds};
 use crate::versions::block::{Block, Metric};
 use crate::versions::distance::Distance;
 use crate::versions::result::{LoadResult, Row, Verdict};
 use nfscope_stats::mean_interval::Interval;
-use nfscope_stats::{Change, MIN_EFFECT, MIN_PAIRS, holm_weighted, paired, paired_rounds};
+use nfscope_stats::{Change, MIN_EFFECT, MIN_PAIRS, paired, paired_rounds};
 use std::collections::BTreeMap;
 
-/// Corrected p value up to which there is evidence.
-const LEVEL: f64 = 0.05;
 /// Part of that level which is for the primary quantities of all loads: the question is which version is faster, and the other
 /// quantities say why.
 pub(super) const PRIMARY: f64 = 0.8;
-/// Probability with which a difference is found that rows without evidence name.
-const POWER: f64 = 0.8;
 
 /// The blocks of one load.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,19 +93,14 @@ pub fn compare(
         (1.0 - PRIMARY) / of_kind(false).max(1.0),
         PRIMARY / of_kind(true).max(1.0),
     ];
-    let p: Vec<f64> = tested.iter().map(|t| t.1.p).collect();
-    let weights: Vec<f64> = tested.iter().map(|t| shares[usize::from(t.2)]).collect();
-    let corrected = holm_weighted(&p, &weights);
-    let all: f64 = weights.iter().sum();
-    for (((row, change, _), p), weight) in tested.iter_mut().zip(corrected).zip(&weights) {
-        row.p = Some(p);
-        row.verdict = verdict(row, change, p);
-        if row.verdict == Verdict::NoEvidence {
-            let level = LEVEL * weight / all;
-            row.finds = Some(change.smallest_found(MIN_EFFECT, level, POWER));
-        }
+    let weighted = |t: &(&mut Row, Change, bool)| (t.1, shares[usize::from(t.2)]);
+    let changes: Vec<(Change, f64)> = tested.iter().map(weighted).collect();
+    for ((row, change, _), judged) in tested.iter_mut().zip(judge(&changes)) {
+        row.p = Some(judged.p);
+        row.verdict = verdict(row, change, &judged);
+        row.finds = (row.verdict == Verdict::NoEvidence).then_some(judged.finds);
     }
-    (results, p.len())
+    (results, changes.len())
 }
 
 fn result(
@@ -120,12 +112,9 @@ fn result(
     for metric in Metric::ALL {
         for (v, version) in versions.iter().enumerate() {
             let values: Vec<f64> = blocks.values(metric, v).flatten().collect();
-            let Some(mut mean) = Interval::of(&values) else {
+            let Some(mean) = over_rounds(&values, MIN_PAIRS) else {
                 continue;
             };
-            if values.len() < MIN_PAIRS {
-                mean.half_width = None;
-            }
             let (row, change) = row(blocks, metric, v, version, mean);
             rows.push(row);
             changes.push(change);
@@ -153,36 +142,31 @@ fn row(
     version: &str,
     mean: Interval,
 ) -> (Row, Option<Change>) {
-    let mut row = Row {
+    let differences = match v {
+        0 => Vec::new(),
+        _ => blocks.differences(metric, v),
+    };
+    let beside = Beside::of(&differences);
+    let row = Row {
         metric,
         version: version.to_owned(),
         mean,
-        ratio: None,
-        interval: None,
+        ratio: beside.ratio,
+        interval: beside.interval,
         p: None,
-        verdict: Verdict::Base,
+        verdict: match v {
+            0 => Verdict::Base,
+            _ => Verdict::TooFew,
+        },
         finds: None,
     };
-    if v == 0 {
-        return (row, None);
-    }
-    let differences = blocks.differences(metric, v);
-    row.verdict = Verdict::TooFew;
-    let change = paired_rounds(&differences, MIN_EFFECT);
-    if let Some(change) = change {
-        row.ratio = Some(change.ratio.value);
-        row.interval = Some([change.ratio.low, change.ratio.high]);
-    } else if !differences.is_empty() {
-        let mean = differences.iter().sum::<f64>() / differences.len() as f64;
-        row.ratio = Some(mean.exp());
-    }
-    (row, change)
+    (row, beside.change)
 }
 
-fn verdict(row: &Row, change: &Change, p: f64) -> Verdict {
+fn verdict(row: &Row, change: &Change, judged: &Judged) -> Verdict {
     match (change.ratio.value > 1.0) == row.metric.more_is_better() {
-        _ if p > LEVEL && change.is_small(MIN_EFFECT) => Verdict::TooSmall,
-        _ if p > LEVEL => Verdict::NoEvidence,
+        _ if !judged.found && change.is_small(MIN_EFFECT) => Verdict::TooSmall,
+        _ if !judged.found => Verdict::NoEvidence,
         true => Verdict::Better,
         false => Verdict::Worse,
     }

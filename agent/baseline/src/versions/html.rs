@@ -289,6 +289,16 @@ mod tests {
                 "{words}: {plain}"
             );
         }
+        // How the intervals of means were made: a ramp has some, too.
+        let words =
+            "They are by batch means, and wider, where neighbouring rounds resemble each other";
+        let one_line: Vec<&str> = plain.split_whitespace().collect();
+        assert!(html.contains(words) && one_line.join(" ").contains(words));
+        let mut ramp = report();
+        (ramp.loads, ramp.comparisons) = (Vec::new(), 0);
+        assert!(page(&ramp).contains(words));
+        ramp.scale = None;
+        assert!(!page(&ramp).contains(words));
         assert!(html.contains("Throughput over that of NFS 3: reads over 4.1: 0.50x."));
         // A name is text, whatever is in it.
         assert!(html.contains("a &lt;read&gt;") && !html.contains("<read>"));

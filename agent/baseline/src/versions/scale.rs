@@ -1,5 +1,6 @@
 //! Throughput against the number of threads, and its slope.
 
+use crate::beside::over_rounds;
 use nfscope_stats::mean_interval::Interval;
 use serde::Serialize;
 
@@ -60,15 +61,6 @@ impl Slope {
     }
 }
 
-/// The mean over rounds, with its interval where rounds are enough.
-fn over_rounds(values: &[f64]) -> Option<Interval> {
-    let mut mean = Interval::of(values)?;
-    if values.len() < MIN_ROUNDS {
-        mean.half_width = None;
-    }
-    Some(mean)
-}
-
 /// The slopes of the versions, in their order.
 pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
     let mut numbers: Vec<u32> = blocks.iter().map(|b| b.threads).collect();
@@ -79,7 +71,7 @@ pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
         for n in &numbers {
             let of = |b: &&ScaleBlock| b.version == *version && b.threads == *n;
             let values: Vec<f64> = blocks.iter().filter(of).map(|b| b.throughput).collect();
-            points.extend(over_rounds(&values).map(|throughput| Point {
+            points.extend(over_rounds(&values, MIN_ROUNDS).map(|throughput| Point {
                 version: version.clone(),
                 threads: *n,
                 throughput,
@@ -107,8 +99,11 @@ pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
         let differences: Vec<f64> = pairs.filter_map(|(o, f)| Some((*o)? - (*f)?)).collect();
         Some(Slope {
             version: version.clone(),
-            per_thread: over_rounds(&own.iter().flatten().copied().collect::<Vec<_>>())?,
-            difference: over_rounds(&differences).filter(|_| i > 0),
+            per_thread: over_rounds(
+                &own.iter().flatten().copied().collect::<Vec<_>>(),
+                MIN_ROUNDS,
+            )?,
+            difference: over_rounds(&differences, MIN_ROUNDS).filter(|_| i > 0),
         })
     });
     Scale {

@@ -97,6 +97,13 @@ pub(super) fn conditions(r: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if comparisons > 0 || r.scale.is_some() {
+        all.push(
+            "Means have intervals by Student's t over rounds. They are by batch means, and wider, where neighbouring rounds resemble each \
+             other more than those of 99 in 100 independent series."
+                .to_owned(),
+        );
+    }
     all.extend(too_few(r));
     all.push(match &s.agent {
         Some(url) => format!(

@@ -226,6 +226,10 @@ the directory of the mount:
   columns = \"processes\"
   responses = [\"load:operations_per_second\"]
 
+  [effects]                 # are printed at the end; see `nfscope experiment analyse`
+  responses = [\"load:operations_per_second\"]
+  # linear = true           # for numbers that have no logarithm
+
   [until]                   # more rounds, until half of each interval is so small
   ci = \"5%\"
   replicates = 40           # at most
@@ -274,6 +278,9 @@ pub struct CheckArgs {
     /// The plan file: see `nfscope experiment run --help`
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Set and run nothing: print the commands, and look whether sh can read them and finds their programs on this host
+    #[arg(long, conflicts_with_all = ["duration", "url"])]
+    pub dry_run: bool,
     /// How long the load runs with each setting that is tried, beside its start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = baseline::duration)]
     pub duration: Duration,

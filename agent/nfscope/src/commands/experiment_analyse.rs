@@ -1,12 +1,13 @@
 //! `nfscope experiment analyse`, and what pilot recordings tell of a plan.
 
+use super::experiment_file::PlanFile;
 use super::experiment_plans::{read, recorded};
 use super::experiment_response::{Asked, of_operation};
 use crate::cli::experiment::{AnalyseArgs, PlanArgs};
 use anyhow::{Context, ensure};
 use nfscope_baseline::compare::{FAMILIES, share_of_all};
 use nfscope_baseline::durability::{self, Durability};
-use nfscope_baseline::experiment::{self, Measured, Plan, RunData};
+use nfscope_baseline::experiment::{self, Analysed, Measured, Plan, RunData};
 use nfscope_baseline::series::{self, SeriesSet};
 use nfscope_baseline::store::{Entry, Store};
 use nfscope_baseline::target_metric::Metric;
@@ -15,9 +16,13 @@ use nfscope_model::family::Info;
 use nfscope_stats::experiment::Scale;
 use nfscope_text::console::{json, print, say};
 use std::fs;
+use std::path::Path;
 
 /// The families of durations. A window without requests was not timed, and is left out.
 const TIMES: [&Info; 2] = [&f::OP_DURATION.info, &f::RPC_DURATION.info];
+
+/// A plan file's word for `--linear`.
+const OF_FILE: &str = "linear = true in [effects]";
 
 /// The families that are read of each run.
 fn families(asked: &[Asked]) -> Vec<&'static Info> {
@@ -46,19 +51,12 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         asked.push(Asked::parse(text, &store, &recorded)?);
     }
     let responses = measured(&store, &entries, &asked)?;
-    let scale = match args.linear {
-        true => Scale::Linear,
-        false => Scale::Logarithm,
-    };
-    let all = experiment::analyse(&plan, &responses, scale).map_err(anyhow::Error::msg)?;
+    let all =
+        experiment::analyse(&plan, &responses, scale(args.linear)).map_err(anyhow::Error::msg)?;
     print(&match (args.json, &all[..]) {
         (true, [one]) => json(one)?,
         (true, several) => json(&several)?,
-        (false, each) => each
-            .iter()
-            .map(experiment::analysis)
-            .collect::<Vec<_>>()
-            .join("\n"),
+        (false, each) => shown(each),
     })?;
     if let Some(path) = &args.html {
         fs::write(path, experiment::html::page(&all))
@@ -66,6 +64,40 @@ pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
         say(&format!("wrote {}", path.display()));
     }
     Ok(())
+}
+
+fn scale(linear: bool) -> Scale {
+    match linear {
+        true => Scale::Linear,
+        false => Scale::Logarithm,
+    }
+}
+
+fn shown(all: &[Analysed]) -> String {
+    let each = all.iter().map(experiment::analysis);
+    each.collect::<Vec<_>>().join("\n")
+}
+
+/// Prints the effects that a plan file asks for.
+///
+/// # Errors
+/// When a run has no such response.
+pub(super) fn of_file(path: &Path, file: &PlanFile) -> anyhow::Result<()> {
+    let Some(wanted) = &file.effects else {
+        return Ok(());
+    };
+    let entries = recorded(path, &file.plan)?;
+    let store = Store::open(path)?;
+    let done: Vec<&Entry> = entries.iter().flatten().collect();
+    let asked = wanted
+        .responses
+        .iter()
+        .map(|r| Asked::any(r, &store, &done));
+    let asked: Vec<Asked> = asked.collect::<anyhow::Result<_>>()?;
+    let responses = measured(&store, &entries, &asked)?;
+    let all = experiment::analyse(&file.plan, &responses, scale(wanted.linear));
+    let all = all.map_err(|why| anyhow::Error::msg(why.replace("--linear", OF_FILE)));
+    Ok(print(&shown(&all.context("effects")?))?)
 }
 
 /// Responses that the runs of an experiment measured.

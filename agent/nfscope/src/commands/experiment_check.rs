@@ -1,13 +1,15 @@
 //! `nfscope experiment check`: every level is set once and the load runs for seconds, so that hours are not spent on what would fail.
 
-use super::experiment_client::{Client, kind_of, measured};
+use super::experiment_client::{check_workload, measured, mount};
 use super::experiment_data::operations;
+use super::experiment_dry_run;
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
 use super::experiment_numbers::numbers;
 use super::experiment_plans::{file as plan_path, hold};
 use super::experiment_run::of_one_plan;
 use super::experiment_shell::{Load, Shell};
 use crate::cli::experiment::CheckArgs;
+use crate::versions::client::Client;
 use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::store::Store;
@@ -43,6 +45,11 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 
 fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
     let mut file = experiment_file::read(&args.file)?;
+    if args.dry_run {
+        let runs = file.plan.runs()?;
+        check_workloads(&file, &runs)?;
+        return experiment_dry_run::run(&file, &runs, &chosen(&runs, file.plan.factors.len()));
+    }
     let (store, name) = (&args.store.path, file.plan.name.clone());
     if plan_path(store, &name).exists() {
         file.plan = of_one_plan(store, &file, &args.file)?;
@@ -75,7 +82,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
         wrong.extend(set);
         let mut client = None;
         if is_set {
-            match Client::mount(&file, &one.run, args.url.as_deref(), &stop) {
+            match mount(&file, &one.run, args.url.as_deref(), &stop) {
                 Ok(made) => client = made,
                 Err(e) => {
                     stop.check()?;
@@ -143,11 +150,11 @@ fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     }
 }
 
-/// Every load of a plan is one that there is.
+/// Every load of a plan is one that there is, with parameters that it has.
 fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     if let Measure::Workload(block) = &file.run.measure {
         for run in runs {
-            kind_of(file, block, run)?;
+            check_workload(file, block, run)?;
         }
     }
     Ok(())

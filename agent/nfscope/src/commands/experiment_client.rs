@@ -3,122 +3,127 @@
 use super::experiment_file::{Block, Measure, PlanFile};
 use super::experiment_numbers::numbers;
 use super::experiment_shell::Shell;
-use crate::versions::counters;
+use crate::versions::client::Client;
+use crate::versions::export::Export;
 use crate::versions::kind::{self, Kind};
-use crate::versions::site::{Common, Site};
+use crate::versions::site;
 use crate::workload::SizeName;
 use crate::workload::fio::Stop;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use nfscope_baseline::experiment::Run;
-use nfscope_baseline::versions::Metric;
+use nfscope_baseline::versions::{Block as Measured, Metric};
+use nfscope_text::units::length;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for which the client is watched without the load.
-const QUIET: Duration = Duration::from_secs(1);
+/// Amount of data of a workload of fio.
+const SIZE: SizeName = SizeName::Small;
 
-/// The mount of a run. Dropping it removes the mount and the files of its load.
-pub(super) struct Client {
-    site: Option<Site>,
-    common: Common,
+/// The mount of a run.
+pub(super) struct Wanted {
+    pub export: Export,
+    pub version: String,
+    /// Options beside the version.
+    pub others: Option<String>,
 }
 
-impl Client {
-    /// Makes the mount of a run, if its file has one.
-    ///
-    /// # Errors
-    /// When the server or the client refuses it.
-    pub(super) fn mount(
-        file: &PlanFile,
-        run: &Run,
-        agent: Option<&str>,
-        stop: &Stop,
-    ) -> anyhow::Result<Option<Client>> {
-        let Some(mount) = &file.mount else {
-            return Ok(None);
-        };
-        anyhow::ensure!(
-            rustix::process::geteuid().is_root(),
-            "only root can mount; fix: sudo nfscope experiment ..."
-        );
-        let options = file.filled(&mount.options, run, None);
-        let (versions, others): (Vec<&str>, Vec<&str>) =
-            options.split(',').partition(|o| o.starts_with("vers="));
-        let version = versions.first().and_then(|o| o.strip_prefix("vers="));
-        let version = version.context("the mount has no vers=")?;
-        let source = match (&mount.v3_source, version) {
-            (Some(source), "3") => source,
-            _ => &mount.source,
-        };
-        let source = file.filled(source, run, None);
-        let export = source
-            .parse()
-            .map_err(|e| anyhow::anyhow!("mount: {source}: {e}"))?;
-        let directory = tempfile::Builder::new()
-            .prefix("nfscope-experiment-")
-            .tempdir();
-        let directory = directory.context("cannot create a temporary directory")?;
-        let mut client = Client {
-            site: None,
-            common: Common {
-                // Client removes it, and only while it is empty: the export is mounted below it.
-                directory: directory.keep(),
-                work: PathBuf::from(format!("nfscope-experiment-{}", std::process::id())),
-                options: (!others.is_empty()).then(|| others.join(",")),
-                agent: agent.map(str::to_owned),
-                runtime: QUIET,
-                size: SizeName::Small,
-                set: Vec::new(),
-                stop: stop.clone(),
-            },
-        };
-        let site = Site::mount(version, &export, &client.common);
-        client.site = Some(site.with_context(|| format!("cannot mount {source} with {options}"))?);
-        Ok(Some(client))
-    }
-
-    /// Path of the mount.
-    pub(super) fn path(&self) -> Option<&Path> {
-        self.site.as_ref().map(Site::root)
-    }
-
-    /// The figures of a load, by name.
-    fn block(
-        &mut self,
-        kind: Kind,
-        threads: u32,
-        runtime: Duration,
-        set: Vec<(String, String)>,
-    ) -> anyhow::Result<BTreeMap<String, f64>> {
-        self.common.runtime = runtime;
-        self.common.set = set;
-        let common = &self.common;
-        let site = self.site.as_mut().context("there is no mount")?;
-        site.make_work(common)?;
-        site.warm_up(kind, threads, common)?;
-        // One call is too short for CPU time.
-        let quiet = match kind {
-            Kind::Open(_) => None,
-            _ => counters::watch(QUIET.min(runtime)).map(|(busy, seconds)| busy / seconds),
-        };
-        let block = site.block(kind, threads, runtime, quiet, common)?;
-        let each = Metric::ALL.into_iter();
-        let own = each.filter_map(|m| Some((m.number().to_owned(), m.of(&block)?)));
-        Ok(own.chain(block.numbers.clone()).collect())
-    }
+/// The mount that a run has by its levels, if its file has one.
+///
+/// # Errors
+/// When the options have no version, or the source is none.
+pub(super) fn wanted(file: &PlanFile, run: &Run) -> anyhow::Result<Option<Wanted>> {
+    let Some(mount) = &file.mount else {
+        return Ok(None);
+    };
+    let options = file.filled(&mount.options, run, None);
+    let (versions, others): (Vec<&str>, Vec<&str>) =
+        options.split(',').partition(|o| o.starts_with("vers="));
+    let version = versions.first().and_then(|o| o.strip_prefix("vers="));
+    let version = version.context("the mount has no vers=")?;
+    let source = match (&mount.v3_source, version) {
+        (Some(source), "3") => source,
+        _ => &mount.source,
+    };
+    let source = file.filled(source, run, None);
+    let export = source
+        .parse()
+        .map_err(|e| anyhow::anyhow!("mount: {source}: {e}"))?;
+    Ok(Some(Wanted {
+        export,
+        version: version.to_owned(),
+        others: (!others.is_empty()).then(|| others.join(",")),
+    }))
 }
 
-impl Drop for Client {
-    fn drop(&mut self) {
-        if let Some(site) = &self.site {
-            site.remove_work(&self.common);
-        }
-        self.site = None;
-        // The directory is empty unless the unmount has failed, which has been told.
-        let _ = fs::remove_dir(&self.common.directory);
-    }
+/// Makes the mount of a run, if its file has one.
+///
+/// # Errors
+/// When the server or the client refuses it.
+pub(super) fn mount(
+    file: &PlanFile,
+    run: &Run,
+    agent: Option<&str>,
+    stop: &Stop,
+) -> anyhow::Result<Option<Client>> {
+    let Some(wanted) = wanted(file, run)? else {
+        return Ok(None);
+    };
+    ensure!(
+        rustix::process::geteuid().is_root(),
+        "only root can mount; fix: sudo nfscope experiment ..."
+    );
+    let told = format!(
+        "cannot mount {} with vers={}{}",
+        wanted.export.source(),
+        wanted.version,
+        wanted
+            .others
+            .as_ref()
+            .map_or(String::new(), |o| format!(",{o}"))
+    );
+    let agent = agent.map(str::to_owned);
+    let mut client = Client::new("experiment", wanted.others, agent, SIZE, stop.clone())?;
+    client
+        .mount(&wanted.version, &wanted.export)
+        .with_context(|| told)?;
+    Ok(Some(client))
+}
+
+/// The figures of a load on the mount of a run, by name.
+fn figures(
+    client: &mut Client,
+    kind: Kind,
+    threads: u32,
+    runtime: Duration,
+    set: Vec<(String, String)>,
+    knob: &str,
+) -> anyhow::Result<BTreeMap<String, f64>> {
+    client.set(runtime, set);
+    client.make_work()?;
+    client.warm_up(0, kind, threads)?;
+    let block = client.block(0, kind, threads)?;
+    numbers_of(&block, kind, runtime, knob)
+}
+
+/// The numbers of a block by name. `knob` makes it longer.
+///
+/// # Errors
+/// When it has no operation: nothing was measured.
+fn numbers_of(
+    block: &Measured,
+    kind: Kind,
+    runtime: Duration,
+    knob: &str,
+) -> anyhow::Result<BTreeMap<String, f64>> {
+    ensure!(
+        block.host_ops > 0,
+        "{} made no operation in {}; fix: a longer {knob}",
+        kind.name(),
+        length(runtime)
+    );
+    let each = Metric::ALL.into_iter();
+    let own = each.filter_map(|m| Some((m.number().to_owned(), m.of(block)?)));
+    Ok(own.chain(block.numbers.clone()).collect())
 }
 
 /// The numbers of a run that no recording measures. `most` limits the time of a load; a command runs to its end.
@@ -141,11 +146,14 @@ pub(super) fn measured(
         }
         Measure::Workload(block) => {
             let (kind, threads) = kind_of(file, block, run)?;
-            let runtime = most.map_or(block.runtime, |most| most.min(block.runtime));
+            // A check is shorter than the runs that it tries.
+            let (runtime, knob) = match most {
+                Some(most) if most < block.runtime => (most, "--duration"),
+                _ => (block.runtime, "runtime in [run]"),
+            };
             let client = client.context("there is no mount")?;
-            let set = block.set.iter();
-            let set = set.map(|(name, value)| (name.clone(), file.filled(value, run, None)));
-            client.block(kind, threads, runtime, set.collect())
+            let set = parameters(file, block, run);
+            figures(client, kind, threads, runtime, set, knob)
         }
     }
 }
@@ -165,4 +173,50 @@ pub(super) fn kind_of(file: &PlanFile, block: &Block, run: &Run) -> anyhow::Resu
     let threads =
         threads.with_context(|| format!("threads: `{text}` is no number from 1 to 1024"))?;
     Ok((kind, threads))
+}
+
+/// The parameters of a workload of fio, by the levels of a run.
+pub(super) fn parameters(file: &PlanFile, block: &Block, run: &Run) -> Vec<(String, String)> {
+    let set = block.set.iter();
+    let set = set.map(|(name, value)| (name.clone(), file.filled(value, run, None)));
+    set.collect()
+}
+
+/// Checks that the load of a run is one that there is, and that a workload of fio has the parameters that are set.
+///
+/// # Errors
+/// When it is none, or has no such parameter.
+pub(super) fn check_workload(file: &PlanFile, block: &Block, run: &Run) -> anyhow::Result<()> {
+    let (kind, threads) = kind_of(file, block, run)?;
+    match kind {
+        Kind::Workload(w) => {
+            let set = parameters(file, block, run);
+            let made = site::variables(w, threads, SIZE, set);
+            made.map(drop).context("workload")
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_without_an_operation_has_failed() {
+        let of = |ops: u64, knob: &str| {
+            let block = Measured {
+                host_ops: ops,
+                seconds: 2.0,
+                ..Measured::default()
+            };
+            numbers_of(&block, Kind::Reads, Duration::from_secs(2), knob)
+        };
+        assert_eq!(of(6, "").unwrap()["operations_per_second"], 3.0);
+        for knob in ["runtime in [run]", "--duration"] {
+            let why = of(0, knob).unwrap_err().to_string();
+            let expected = format!("reads made no operation in 2 s; fix: a longer {knob}");
+            assert_eq!(why, expected);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
 
-use super::experiment_client::{Client, measured};
+use super::experiment_analyse;
+use super::experiment_client::{measured, mount};
 use super::experiment_data::{self, LOAD};
 use super::experiment_file::{self, Measure, PlanFile, Recorded};
 use super::experiment_numbers::numbers;
@@ -8,23 +9,26 @@ use super::experiment_plans::{
     begin_run, change, end_run, file as plan_path, hold, keep, read, recorded, unfinished,
 };
 use super::experiment_shell::{Load, Shell};
-use super::experiment_table::{is_enough, of_file};
+use super::experiment_table::{self, responses};
+use super::rounds::{self, Rounds};
 use crate::api::build_info::{REVISION, VERSION};
 use crate::cli::UNREACHED;
 use crate::cli::experiment::RunArgs;
+use crate::versions::client::Client;
 use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
-use nfscope_baseline::experiment::{More, Plan, label_of};
+use nfscope_baseline::experiment::{Measured, More, Plan, label_of, widest};
 use nfscope_baseline::recording::{Metadata, Recording};
 use nfscope_baseline::store::{Error, State, Store};
 use nfscope_source::hostname;
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;
 use nfscope_text::parse::exact;
+use nfscope_text::units::percent;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Makes every run that has no baseline yet; returns the exit code.
 ///
@@ -58,26 +62,63 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     if let Some(number) = unfinished(store, name)? {
         undo(args, &wanted, number)?;
     }
-    let mut reached = true;
-    loop {
-        make_open(args, &wanted, &stop)?;
-        let Some(until) = &wanted.until else { break };
-        if let Some(enough) = is_enough(store, &wanted, until)? {
-            reached = enough;
-            break;
+    let mut campaign = Campaign {
+        args,
+        file: wanted,
+        stop: &stop,
+        measured: Vec::new(),
+    };
+    let until = campaign.file.until.clone();
+    let reached = rounds::make(&mut campaign, 0, until.as_ref(), Instant::now())?;
+    experiment_table::of_file(store, &campaign.file)?;
+    let code = match reached {
+        Some(false) => {
+            say(
+                "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in \
+                 [until]",
+            );
+            UNREACHED
         }
-        let more = wanted.plan.with(More::Replicates(1));
-        wanted.plan = more.map_err(anyhow::Error::msg)?;
-        change(store, &wanted.plan)?;
+        _ => 0,
+    };
+    experiment_analyse::of_file(store, &campaign.file)?;
+    Ok(code)
+}
+
+/// The rounds of a plan file.
+struct Campaign<'a> {
+    args: &'a RunArgs,
+    file: PlanFile,
+    stop: &'a Stop,
+    /// The responses of the table in all runs, where intervals decide.
+    measured: Vec<Measured>,
+}
+
+impl Rounds for Campaign<'_> {
+    fn make(&mut self, rounds: usize) -> anyhow::Result<usize> {
+        let store = &self.args.store.path;
+        if rounds > self.file.plan.rounds()? {
+            let more = self.file.plan.with(More::Replicates(1));
+            self.file.plan = more.map_err(anyhow::Error::msg)?;
+            change(store, &self.file.plan)?;
+        }
+        make_open(self.args, &self.file, self.stop)?;
+        if self.file.until.is_some() {
+            self.measured = responses(store, &self.file)?;
+        }
+        Ok(self.file.plan.rounds()?)
     }
-    of_file(store, &wanted)?;
-    if !reached {
-        say(
-            "after the most rounds an interval is wider than asked for, or too few rounds are independent; fix: raise replicates in [until]",
-        );
-        return Ok(UNREACHED);
+
+    fn widest(&self, rounds: usize) -> Option<(f64, f64)> {
+        widest(&self.file.plan, &self.measured, rounds)
     }
-    Ok(0)
+
+    fn tell(&mut self, rounds: usize, width: f64) {
+        say(&format!(
+            "{rounds} rounds: the widest interval is ± {}",
+            percent(width)
+        ));
+    }
 }
 
 /// Makes the runs that have no baseline yet.
@@ -120,10 +161,11 @@ fn make_open(args: &RunArgs, wanted: &PlanFile, stop: &Stop) -> anyhow::Result<(
         "failed: run {}; fix: repair it and call this again, which makes only the runs without a baseline",
         failed.join(", ")
     );
-    let then = match (&wanted.table, &wanted.run.measure) {
-        (Some(_), _) => String::new(),
-        (None, Measure::Record(_)) => format!(": nfscope experiment analyse {name}"),
-        (None, _) => format!(": nfscope experiment table {name}"),
+    let is_told = wanted.table.is_some() || wanted.effects.is_some();
+    let then = match &wanted.run.measure {
+        _ if is_told => String::new(),
+        Measure::Record(_) => format!(": nfscope experiment analyse {name}"),
+        _ => format!(": nfscope experiment table {name}"),
     };
     say(&format!("all {} runs are recorded{then}", runs.len()));
     Ok(())
@@ -210,7 +252,7 @@ impl OneRun<'_> {
             }
         }
         let agent = self.args.url.as_deref();
-        let mut client = Client::mount(self.file, &self.run, agent, self.stop)?;
+        let mut client = mount(self.file, &self.run, agent, self.stop)?;
         let at = client.as_ref().and_then(Client::path).map(Path::to_owned);
         let at = at.as_deref();
         self.verify(&shell, at)?;

@@ -1,70 +1,86 @@
-//! The mounts of `nfscope versions`, and the order of its blocks.
+//! The rounds of `nfscope versions`: a campaign whose configurations are versions under loads, or versions by number of threads.
 
+use super::rounds::{self, Rounds, Until};
 use crate::cli::versions::VersionsArgs;
 use crate::versions::Kind;
-use crate::versions::counters;
+use crate::versions::client::Client;
 use crate::versions::kind::DEPTHS;
 use crate::versions::mount::VERSIONS;
-use crate::versions::site::{Common, Site};
+use crate::versions::site::Site;
 use crate::workload::fio::{Stop, Stopped};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use nfscope_baseline::versions::{Block, LeftOut, LoadBlocks, Report, ScaleBlock};
-use nfscope_stats::Looks;
 use nfscope_stats::experiment::Blocks;
 use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;
-use std::fs;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Rounds where nobody says how many.
 const ROUNDS: usize = 8;
 /// Rounds of a ramp, where nobody says: each has many blocks.
 const SCALE_ROUNDS: usize = 4;
-/// How long the client is watched without the load, before each block.
-const QUIET: Duration = Duration::from_secs(1);
 /// More requests of others than this part are told.
 const OTHERS: f64 = 0.01;
 
-/// Mounts, files and what was found on the way. Dropping it removes all of them.
+/// Mounts, loads and what was found on the way. Dropping it removes mounts and files.
 pub(super) struct Bench {
-    sites: Vec<Site>,
-    common: Common,
+    client: Client,
+    loads: Vec<Load>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
-    /// CPU time of this client without the load, and for how long it was watched.
-    quiet: (f64, f64),
     /// RPCs of the loads by version, and requests of others at the server.
     sent: Vec<(u64, u64)>,
     retransmissions: u64,
     progress: ProgressLine,
 }
 
+/// A load and its blocks.
+struct Load {
+    kind: Kind,
+    /// Version and number of threads of each block of a round; `None` where the version cannot be measured.
+    cells: Vec<Option<(usize, u32)>>,
+    /// Each load has its own order, balanced by place over its rounds.
+    orders: Blocks,
+    /// By round and cell.
+    rounds: Vec<Vec<Option<Block>>>,
+}
+
+impl Load {
+    fn new(kind: Kind, cells: Vec<Option<(usize, u32)>>, seed: u64) -> Load {
+        Load {
+            orders: Blocks::new(cells.len(), seed),
+            rounds: Vec::new(),
+            kind,
+            cells,
+        }
+    }
+
+    /// Whether there are ratios: the first version, and another one.
+    fn is_comparison(&self) -> bool {
+        matches!(&self.cells[..], [Some(_), others @ ..] if others.iter().any(Option::is_some))
+    }
+
+    fn blocks(&self) -> LoadBlocks {
+        LoadBlocks {
+            load: self.kind.name(),
+            operation: self.kind.operation(),
+            rounds: self.rounds.clone(),
+        }
+    }
+}
+
 impl Bench {
     /// Mounts the export over each version that the server and the client have.
     pub(super) fn open(args: &VersionsArgs) -> anyhow::Result<Bench> {
         let stop = Stop::watch()?;
-        let directory = tempfile::Builder::new()
-            .prefix("nfscope-versions-")
-            .tempdir();
-        let directory = directory.context("cannot create a temporary directory")?;
-        let work = format!("nfscope-versions-{}", std::process::id());
+        let (options, agent) = (args.mount_options.clone(), args.url.clone());
+        let mut client = Client::new("versions", options, agent, args.size, stop)?;
+        client.set(args.runtime, Vec::new());
         let mut bench = Bench {
-            sites: Vec::new(),
-            common: Common {
-                // Bench removes it, and only while it is empty: exports are mounted below it.
-                directory: directory.keep(),
-                work: PathBuf::from(work),
-                options: args.mount_options.clone(),
-                agent: args.url.clone(),
-                runtime: args.runtime,
-                size: args.size,
-                set: Vec::new(),
-                stop,
-            },
+            client,
+            loads: Vec::new(),
             left_out: Vec::new(),
             warnings: Vec::new(),
-            quiet: (0.0, 0.0),
             sent: Vec::new(),
             retransmissions: 0,
             progress: ProgressLine::new(Duration::from_secs(10)),
@@ -86,7 +102,7 @@ impl Bench {
 
     fn mount(&mut self, wanted: &[String], args: &VersionsArgs) -> anyhow::Result<()> {
         for version in wanted {
-            if self.sites.iter().any(|s| s.version == *version) {
+            if self.versions().contains(version) {
                 continue;
             }
             let export = match (&args.v3_export, version.as_str()) {
@@ -95,21 +111,20 @@ impl Bench {
             };
             self.progress
                 .show(&format!("mounting {} over NFS {version}", export.source()));
-            match Site::mount(version, export, &self.common) {
-                Ok(site) => self.sites.push(site),
-                Err(e) => self.leave_out(version.clone(), e)?,
+            if let Err(e) = self.client.mount(version, export) {
+                self.leave_out(version.clone(), e)?;
             }
         }
-        let Some(first) = self.sites.first() else {
+        if self.client.sites().is_empty() {
             let why: Vec<_> = self
                 .left_out
                 .iter()
                 .map(|l| format!("NFS {}: {}", l.what, l.why))
                 .collect();
             bail!("cannot mount {}; {}", args.export.source(), why.join("; "));
-        };
-        first.make_work(&self.common)?;
-        self.sent = vec![(0, 0); self.sites.len()];
+        }
+        self.client.make_work()?;
+        self.sent = vec![(0, 0); self.client.sites().len()];
         Ok(())
     }
 
@@ -126,18 +141,17 @@ impl Bench {
 
     /// Those that are measured.
     pub(super) fn versions(&self) -> Vec<String> {
-        self.sites.iter().map(|s| s.version.clone()).collect()
+        let sites = self.client.sites().iter();
+        sites.map(|s| s.version.clone()).collect()
     }
 
     /// Makes the files of a load, and runs it once without counting: which versions can be measured with it.
     fn prepare(&mut self, kind: Kind, threads: u32) -> anyhow::Result<Vec<bool>> {
         let mut able = Vec::new();
-        for v in 0..self.sites.len() {
-            let version = self.sites[v].version.clone();
+        for (v, version) in self.versions().into_iter().enumerate() {
             self.progress
                 .show(&format!("{} over NFS {version}: warm-up", kind.name()));
-            let site = &mut self.sites[v];
-            let ready = site.warm_up(kind, threads, &self.common);
+            let ready = self.client.warm_up(v, kind, threads);
             able.push(ready.is_ok());
             if let Err(e) = ready {
                 self.leave_out(format!("{} over {version}", kind.name()), e)?;
@@ -147,13 +161,7 @@ impl Bench {
     }
 
     fn block(&mut self, v: usize, kind: Kind, threads: u32) -> anyhow::Result<Block> {
-        let background = match kind {
-            // One call is too short for CPU time.
-            Kind::Open(_) => None,
-            _ => self.watch_quiet(),
-        };
-        let length = self.common.runtime;
-        let block = self.sites[v].block(kind, threads, length, background, &self.common)?;
+        let block = self.client.block(v, kind, threads)?;
         let (rpcs, others) = &mut self.sent[v];
         *rpcs += block.rpcs.values().sum::<u64>();
         *others += block.others;
@@ -161,87 +169,32 @@ impl Bench {
         Ok(block)
     }
 
-    /// CPU time for each second that this client uses without the load, by all that was seen of it.
-    fn watch_quiet(&mut self) -> Option<f64> {
-        let (busy, seconds) = counters::watch(QUIET.min(self.common.runtime))?;
-        self.quiet.0 += busy;
-        self.quiet.1 += seconds;
-        Some(self.quiet.0 / self.quiet.1)
-    }
-
     /// All blocks of a comparison, and whether the intervals are as narrow as was asked for.
     pub(super) fn compare(
         &mut self,
         args: &VersionsArgs,
     ) -> anyhow::Result<(Vec<LoadBlocks>, Option<bool>)> {
-        let kinds = kinds(args);
         let began = Instant::now();
-        let mut loads = Vec::new();
-        for kind in kinds {
-            loads.push((kind, self.prepare(kind, args.threads)?));
+        for (i, kind) in kinds(args).into_iter().enumerate() {
+            let able = self.prepare(kind, args.threads)?.into_iter().enumerate();
+            let cells = able.map(|(v, able)| able.then_some((v, args.threads)));
+            let seed = args.seed.wrapping_add(i as u64);
+            self.loads.push(Load::new(kind, cells.collect(), seed));
         }
-        if args.until_ci.is_some() && !loads.iter().any(|(_, able)| is_comparison(able)) {
+        let until = args.until_ci.map(|ci| Until {
+            ci,
+            rounds: usize::MAX,
+            time: args.max_duration,
+        });
+        if until.is_some() && !self.loads.iter().any(Load::is_comparison) {
             bail!("--until-ci: no two versions can be compared; fix: name others with --versions");
         }
-        let mut blocks: Vec<LoadBlocks> = loads
-            .iter()
-            .map(|(kind, _)| LoadBlocks {
-                load: kind.name(),
-                operation: kind.operation(),
-                rounds: Vec::new(),
-            })
-            .collect();
-        // Each load has its own order of versions, balanced by place over the rounds of that load.
-        let seed = |i: usize| args.seed.wrapping_add(i as u64);
-        let mut orders: Vec<Blocks> = (0..loads.len())
-            .map(|i| Blocks::new(self.sites.len(), seed(i)))
-            .collect();
-        let mut looks = Looks::at_runs();
-        let rounds = args.rounds.map_or(ROUNDS, |n| n as usize);
-        for round in 1.. {
-            let started = Instant::now();
-            for (((kind, able), of), orders) in loads.iter().zip(&mut blocks).zip(&mut orders) {
-                let mut measured = vec![None; self.sites.len()];
-                for v in orders.next().unwrap_or_default() {
-                    if able[v] {
-                        let version = self.sites[v].version.clone();
-                        let name = kind.name();
-                        self.progress
-                            .show(&format!("round {round}: {name} over NFS {version}"));
-                        measured[v] = Some(self.block(v, *kind, args.threads)?);
-                    }
-                }
-                of.rounds.push(measured);
-            }
-            let Some(wanted) = args.until_ci else {
-                if round >= rounds {
-                    return Ok((blocks, None));
-                }
-                continue;
-            };
-            let compared = loads.iter().zip(&blocks);
-            let compared = compared.filter(|((_, able), _)| is_comparison(able));
-            let widths = compared.map(|(_, b)| b.widest(self.sites.len()));
-            let widest = widths.collect::<Option<Vec<_>>>();
-            let (width, pairs) = widest.map_or((f64::INFINITY, 0.0), |all| {
-                let start = (0.0f64, f64::INFINITY);
-                all.into_iter()
-                    .fold(start, |(w, n), of| (w.max(of.0), n.min(of.1)))
-            });
-            if width.is_finite() {
-                self.progress.show(&format!(
-                    "round {round}: widest interval ± {}",
-                    percent(width)
-                ));
-            }
-            if looks.enough(round, pairs, width <= wanted) {
-                return Ok((blocks, Some(true)));
-            }
-            if began.elapsed() + started.elapsed() > args.max_duration {
-                return Ok((blocks, Some(false)));
-            }
-        }
-        Ok((blocks, None))
+        let least = match until {
+            Some(_) => 1,
+            None => args.rounds.map_or(ROUNDS, |n| n as usize),
+        };
+        let reached = rounds::make(self, least, until.as_ref(), began)?;
+        Ok((self.loads.iter().map(Load::blocks).collect(), reached))
     }
 
     /// Throughput of one load with several numbers of threads: its name, the rounds, and the blocks.
@@ -265,27 +218,22 @@ impl Bench {
         }
         let most = args.scale.iter().copied().max().unwrap_or(1);
         let able = self.prepare(kind, most)?;
-        let cells: Vec<(usize, u32)> = (0..self.sites.len())
-            .filter(|v| able[*v])
-            .flat_map(|v| args.scale.iter().map(move |n| (v, *n)))
-            .collect();
+        let able = (0..able.len()).filter(|v| able[*v]);
+        let cells = able.flat_map(|v| args.scale.iter().map(move |n| Some((v, *n))));
+        self.loads = vec![Load::new(kind, cells.collect(), args.seed)];
         let rounds = args.rounds.map_or(SCALE_ROUNDS, |n| n as usize);
+        rounds::make(self, rounds, None, Instant::now())?;
+        let versions = self.versions();
         let mut blocks = Vec::new();
-        for (round, order) in Blocks::new(cells.len(), args.seed).take(rounds).enumerate() {
-            for (v, threads) in order.into_iter().map(|i| cells[i]) {
-                let version = self.sites[v].version.clone();
-                self.progress.show(&format!(
-                    "round {}: {} over NFS {version}, {threads} threads",
-                    round + 1,
-                    kind.name()
-                ));
-                let block = self.block(v, kind, threads)?;
-                blocks.push(ScaleBlock {
+        for load in &self.loads {
+            for (round, made) in load.rounds.iter().enumerate() {
+                let made = load.cells.iter().flatten().zip(made.iter().flatten());
+                blocks.extend(made.map(|((v, threads), block)| ScaleBlock {
                     round,
-                    version,
-                    threads,
+                    version: versions[*v].clone(),
+                    threads: *threads,
                     throughput: block.host_ops as f64 / block.seconds,
-                });
+                }));
             }
         }
         Ok((kind.name(), rounds, blocks))
@@ -296,7 +244,7 @@ impl Bench {
         self.progress.clear();
         report.setting.versions = self.versions();
         report.setting.left_out = std::mem::take(&mut self.left_out);
-        for (site, (rpcs, others)) in self.sites.iter().zip(&self.sent) {
+        for (site, (rpcs, others)) in self.client.sites().iter().zip(&self.sent) {
             if *others as f64 > OTHERS * *rpcs as f64 {
                 self.warnings.push(format!(
                     "The agent counted {others} requests over NFS {} beside the {rpcs} of the loads: server time and component operations have them in them.",
@@ -304,8 +252,8 @@ impl Bench {
                 ));
             }
         }
-        self.warnings
-            .extend(self.sites.iter().filter_map(Site::pnfs_told));
+        let mounts = self.client.sites().iter();
+        self.warnings.extend(mounts.filter_map(Site::pnfs_told));
         if self.retransmissions > 0 {
             self.warnings.push(format!(
                 "{} RPCs were sent once more: the network loses them, or the server is slow to answer.",
@@ -317,9 +265,52 @@ impl Bench {
     }
 }
 
-/// Whether there are ratios: the first version, and another one.
-fn is_comparison(able: &[bool]) -> bool {
-    matches!(able, [true, others @ ..] if others.contains(&true))
+impl Rounds for Bench {
+    fn make(&mut self, rounds: usize) -> anyhow::Result<usize> {
+        let versions = self.versions();
+        let mut made = self.loads.first().map_or(0, |l| l.rounds.len());
+        while made < rounds {
+            made += 1;
+            for i in 0..self.loads.len() {
+                let load = &mut self.loads[i];
+                let (kind, order) = (load.kind, load.orders.next().unwrap_or_default());
+                let mut measured = vec![None; load.cells.len()];
+                for at in order {
+                    let Some((v, threads)) = self.loads[i].cells[at] else {
+                        continue;
+                    };
+                    let (name, version) = (kind.name(), &versions[v]);
+                    let text = format!("round {made}: {name} over NFS {version}");
+                    self.progress.show(&match kind {
+                        Kind::Open(_) => text,
+                        _ => format!("{text}, {threads} threads"),
+                    });
+                    measured[at] = Some(self.block(v, kind, threads)?);
+                }
+                self.loads[i].rounds.push(measured);
+            }
+        }
+        Ok(made)
+    }
+
+    fn widest(&self, rounds: usize) -> Option<(f64, f64)> {
+        let compared = self.loads.iter().filter(|l| l.is_comparison());
+        let mut widest = (0.0f64, f64::INFINITY);
+        for load in compared {
+            let mut blocks = load.blocks();
+            blocks.rounds.truncate(rounds);
+            let (width, pairs) = blocks.widest(load.cells.len())?;
+            widest = (widest.0.max(width), widest.1.min(pairs));
+        }
+        Some(widest)
+    }
+
+    fn tell(&mut self, rounds: usize, width: f64) {
+        self.progress.show(&format!(
+            "round {rounds}: widest interval ± {}",
+            percent(width)
+        ));
+    }
 }
 
 /// The loads, each once.
@@ -344,13 +335,5 @@ fn kinds(args: &VersionsArgs) -> Vec<Kind> {
 impl Drop for Bench {
     fn drop(&mut self) {
         self.progress.clear();
-        // The others first: clients that hold delegations would be asked for them.
-        self.sites.truncate(1);
-        if let Some(site) = self.sites.first() {
-            site.remove_work(&self.common);
-        }
-        self.sites.clear();
-        // It is empty unless an unmount has failed, which has been told.
-        let _ = fs::remove_dir(&self.common.directory);
     }
 }

@@ -1,5 +1,6 @@
 //! NFS versions measured beside each other on a client: mounts, counters, loads and blocks. `nfscope-baseline` compares them.
 
+pub mod client;
 pub mod counters;
 pub mod export;
 pub mod fresh_open;

@@ -42,16 +42,8 @@ impl Mounted {
         fs::create_dir(&at).with_context(|| format!("cannot create {}", at.display()))?;
         // It is a directory alone until mount has succeeded: what fails leaves it to Drop, too.
         let mounted = Mounted { at };
-        let mut options = format!("vers={version},nosharecache,retry=0");
-        if version == "3" {
-            // No load locks files, and rpc.statd need not run.
-            options += ",nolock";
-        }
-        if let Some(more) = more {
-            options = format!("{options},{more}");
-        }
         let mut command = Command::new("mount");
-        command.args(["-t", "nfs", "-o", &options, "--", source]);
+        command.args(words(source, version, more));
         run(command.arg(&mounted.at), stop)?;
         let got = version_at(&mounted.at);
         if got.as_deref() != Some(version) {
@@ -64,6 +56,21 @@ impl Mounted {
     pub fn path(&self) -> &Path {
         &self.at
     }
+}
+
+/// Words of mount, but for the directory.
+pub fn words(source: &str, version: &str, more: Option<&str>) -> Vec<String> {
+    let mut options = format!("vers={version},nosharecache,retry=0");
+    if version == "3" {
+        // No load locks files, and rpc.statd need not run.
+        options += ",nolock";
+    }
+    if let Some(more) = more {
+        options = format!("{options},{more}");
+    }
+    ["-t", "nfs", "-o", &options, "--", source]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// The version of the mount at a directory; `None` where nothing is mounted there.

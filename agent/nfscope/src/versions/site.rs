@@ -27,6 +27,14 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// Length of a block that is not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
 
+/// Names of the figures of a job of fio.
+pub const FIGURES: [&str; 4] = [
+    "operations_per_second",
+    "mib_per_second",
+    "latency_seconds",
+    "p99_seconds",
+];
+
 /// What all versions have in common.
 #[derive(Debug)]
 pub struct Common {
@@ -143,7 +151,7 @@ impl Site {
         fs::create_dir_all(&directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
         match kind {
-            Kind::Open(_) => fresh_open::make_files(&directory),
+            Kind::Open(depth) => fresh_open::make_file(&directory, depth),
             Kind::Workload(w) => self.fio(w, threads, &["--create_only=1"], common).map(drop),
             _ => {
                 let files = Files::make(kind, &directory, threads)?;
@@ -235,17 +243,7 @@ impl Site {
         options: &[&str],
         common: &Common,
     ) -> anyhow::Result<String> {
-        let size = workload.size(common.size);
-        let size = size.context("the job file does not define its sizes")?;
-        let set = Set {
-            values: common.set.clone(),
-            threads: workload
-                .parameters()
-                .contains(&"THREADS")
-                .then_some(threads),
-            ..Set::default()
-        };
-        let (parameters, _) = parameters::variables(workload, &size, &set)?;
+        let parameters = variables(workload, threads, common.size, common.set.clone())?;
         let directory = self.directory(common).join(workload.name);
         let mut variables = vec![
             ("DIR", directory.display().to_string().replace(':', "\\:")),
@@ -256,6 +254,27 @@ impl Site {
             Ok(())
         })
     }
+}
+
+/// The variables of a workload of fio.
+///
+/// # Errors
+/// When it has no such parameter, or a value cannot be; the error says which there are.
+pub fn variables(
+    workload: Workload,
+    threads: u32,
+    size: SizeName,
+    values: Vec<(String, String)>,
+) -> anyhow::Result<Vec<(&'static str, String)>> {
+    let size = workload.size(size);
+    let size = size.context("the job file does not define its sizes")?;
+    let has_threads = workload.parameters().contains(&"THREADS");
+    let set = Set {
+        values,
+        threads: has_threads.then_some(threads),
+        ..Set::default()
+    };
+    parameters::variables(workload, &size, &set).map(|(all, _)| all)
 }
 
 /// Data per second of a workload, and the figures of each of its jobs.
@@ -276,14 +295,9 @@ fn numbers(report: &RunReport) -> BTreeMap<String, f64> {
 
 fn figures(prefix: &str, f: &Figures) -> Vec<(String, f64)> {
     let mib = f.bytes_per_second.map(|b| b / f64::from(1 << 20));
-    let all = [
-        ("operations_per_second", Some(f.iops)),
-        ("mib_per_second", mib),
-        ("latency_seconds", f.latency_seconds),
-        ("p99_seconds", f.p99_seconds),
-    ];
+    let all = [Some(f.iops), mib, f.latency_seconds, f.p99_seconds];
     let named = |(name, v): (&str, Option<f64>)| Some((format!("{prefix}{name}"), v?));
-    all.into_iter().filter_map(named).collect()
+    FIGURES.into_iter().zip(all).filter_map(named).collect()
 }
 
 impl Counters {

@@ -8,6 +8,7 @@ mod attach;
 mod baseline;
 mod baseline_size;
 mod baseline_store;
+mod campaigns;
 mod capacity;
 mod cli;
 mod commands_doc;

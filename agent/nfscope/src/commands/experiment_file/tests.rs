@@ -1,7 +1,9 @@
 //! Plan files: good ones, and what is wrong with others.
 
+use super::written::parse;
 use super::*;
 use nfscope_stats::experiment::Levels;
+use std::fs;
 
 const GOOD: &str = r#"
     name = "slog"
@@ -171,7 +173,8 @@ fn levels_of_any_number_are_put_where_they_are_named() {
         file.until,
         Some(Until {
             ci: 0.05,
-            replicates: 40
+            rounds: 40,
+            time: Duration::MAX,
         })
     );
 }
@@ -238,6 +241,40 @@ fn what_is_wrong_with_a_campaign_is_told() {
     let without = CAMPAIGN.split_once("[mount]").unwrap().0.to_owned()
         + "[run]\nworkload = 'reads'\n[[factor]]\nname = 'a'\nlevels = ['1', '2']";
     assert!(wrong(&without).contains("there is no mount for it; fix:"));
+}
+
+/// A number of the load that no run will have is refused before any run is made.
+#[test]
+fn numbers_that_no_run_has_are_refused() {
+    let of = |part: &str, response: &str, numbers: &str| {
+        let text = GOOD.replacen("[[factor]]", &format!("{numbers}\n[[factor]]"), 1);
+        let text = format!("{text}\n[{part}]\nresponses = ['{response}']\n");
+        parse(&text).map_err(|e| format!("{e:#}"))
+    };
+    let numbers = "numbers.mbs = 'bw={}'";
+    for part in ["effects", "table"] {
+        assert!(of(part, "load:mbs", numbers).is_ok());
+        assert!(of(part, "write:mean", "").is_ok());
+        let why = of(part, "load:mb", numbers).unwrap_err();
+        let fix = "fix: name load:mbs, or add it to [run.numbers]";
+        let expected = format!("{part}: responses: no run has the number `mb`; {fix}");
+        assert!(why.contains(&expected), "{why}");
+        let why = of(part, "load:mb", "").unwrap_err();
+        assert!(why.contains("fix: add it to [run.numbers]"), "{why}");
+    }
+    // A workload has numbers of its own, and each of its jobs has.
+    let of = |response: &str| {
+        let text = format!("{CAMPAIGN}\n[effects]\nresponses = ['{response}']\nlinear = true\n");
+        parse(&text).map_err(|e| format!("{e:#}"))
+    };
+    for known in ["load:rpcs", "load:mib_per_second", "load:write.p99_seconds"] {
+        assert!(of(known).unwrap().effects.unwrap().linear, "{known}");
+    }
+    let why = of("load:mbs").unwrap_err();
+    assert!(
+        why.contains("fix: name load:client_cpu_seconds, load:"),
+        "{why}"
+    );
 }
 
 /// The centre has commands of its own, or those of all levels with the value between both.
