@@ -6,13 +6,16 @@ It writes `ready` once the page is open and the server is quiet, and reads a lin
 """
 
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+import watch
+
 URL, SLOW = sys.argv[1:3]
 FOLDER = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+until = partial(watch.until, seconds=120, pause=0.3)
 
 # Buckets of all operations of a snapshot, and of windows that ended behind a time.
 COUNTERS = """async () => { const all = {}; const s = await (await fetch('/snapshot')).json();
@@ -23,17 +26,6 @@ WINDOWS = """async after => { const all = {}; let last = 0; let quiet = 0;
         for (const w of r.windows) { last = w.at; quiet = w.ops.length ? 0 : quiet + 1; if (w.at <= after) continue;
             for (const o of w.ops) for (const [i, n] of o.times.buckets) { const k = `${o.version} ${o.op} ${i}`; all[k] = (all[k] ?? 0) + n } }
         since = '?since=' + r.since; if (!r.more) return { all, last, quiet } } }"""
-
-
-def until(what, check, seconds=120):
-    end = time.monotonic() + seconds
-    while True:
-        value = check()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(what)
-        time.sleep(0.3)
 
 
 def rows(page, inside):

@@ -21,22 +21,12 @@ from urllib.request import urlopen
 
 from playwright.sync_api import sync_playwright
 
+from watch import shots, until
+
 URL = sys.argv[1]
 PROGRAM, STORE = sys.argv[2:4]
-FOLDER = Path(sys.argv[4]) if len(sys.argv) > 4 else None
+shot = shots(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
 KNOWN = 420
-
-
-def until(what, check, seconds=60):
-    """Waits until a check holds; pages draw when they can."""
-    end = time.monotonic() + seconds
-    while True:
-        value = check()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(what)
-        time.sleep(0.1)
 
 
 def contrast(a, b):
@@ -49,14 +39,6 @@ def contrast(a, b):
 
     light, dark = sorted((luminance(a), luminance(b)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
-
-
-def shot(page, name):
-    if FOLDER:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        # Or else what sticks to the top stands in the middle.
-        page.evaluate("scrollTo(0, 0)")
-        page.screenshot(path=FOLDER / f"{name}.png", full_page=True)
 
 
 def drawn(page):

@@ -10,25 +10,10 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+from watch import shots, until
+
 URL, REPORT, ANONYMOUS = sys.argv[1:4]
-FOLDER = Path(sys.argv[4]) if len(sys.argv) > 4 else None
-
-
-def until(what, check, seconds=60):
-    end = time.monotonic() + seconds
-    while True:
-        value = check()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(what)
-        time.sleep(0.1)
-
-
-def shot(page, name):
-    if FOLDER:
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=FOLDER / f"{name}.png", full_page=True)
+shot = shots(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
 
 
 def lit_columns(page):

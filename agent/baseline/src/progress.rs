@@ -202,7 +202,7 @@ impl Progress {
         })
     }
 
-    /// What a recording of this length does not tell, although the metric is known. Values beyond a quantile may come in spells that it has
+    /// Limits of a recording of this length, although the metric is known. Values beyond a quantile may come in spells that it has
     /// not seen. A mean may be another one at another time.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
         self.value?;

@@ -13,7 +13,7 @@ use rand_distr::{Distribution, StandardNormal};
 enum Kind {
     /// Waves of all lengths, of which longer ones are little weaker: a Hurst exponent of 0.85 from one window to thousands.
     LongMemory,
-    /// One window in twenty is three times as slow, in spells of ten windows on average.
+    /// Windows of which one in twenty is three times as slow, in spells of ten windows on average.
     Bursts,
     /// An autoregression of 0.9 below noise of single windows that is twice as strong.
     WaveBelowNoise,

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod console;
+pub mod html;
 pub mod parse;
 pub mod progress_line;
 pub mod suggest;

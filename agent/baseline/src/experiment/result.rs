@@ -69,6 +69,26 @@ pub struct RunData {
     pub durability: Durability,
 }
 
+#[cfg(test)]
+impl Measured {
+    /// Numbers that loads have printed, a run each, of which nothing else is known.
+    pub(super) fn of_loads(numbers: impl Iterator<Item = f64>) -> Measured {
+        let run = |response| RunData {
+            response,
+            hidden: 0.0,
+            rate: 0.0,
+            failed: 0.0,
+            durability: Durability::default(),
+        };
+        Measured {
+            name: "mbs of the load".into(),
+            unit: Unit::Number,
+            runs: numbers.map(run).collect(),
+            missing: Vec::new(),
+        }
+    }
+}
+
 /// One effect, for people and programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Response {

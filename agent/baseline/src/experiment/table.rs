@@ -316,9 +316,7 @@ pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durability::Durability;
     use crate::experiment::plan::{Fraction, factor};
-    use crate::experiment::result::RunData;
     use crate::experiment::table_text::{csv, markdown, text};
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
@@ -351,20 +349,9 @@ mod tests {
         let runs = plan.runs().unwrap().into_iter().map(|run| {
             let more = if run.levels.at(0) == 1 { factor } else { 1.0 };
             let processes = [10.0f64, 20.0, 50.0][run.levels.at(1)];
-            RunData {
-                response: 100.0 * processes.sqrt() * more * (rounds[run.block] + 0.05 * z()).exp(),
-                hidden: 0.0,
-                rate: 0.0,
-                failed: 0.0,
-                durability: Durability::default(),
-            }
+            100.0 * processes.sqrt() * more * (rounds[run.block] + 0.05 * z()).exp()
         });
-        Measured {
-            name: "mbs of the load".into(),
-            unit: Unit::Number,
-            runs: runs.collect(),
-            missing: Vec::new(),
-        }
+        Measured::of_loads(runs)
     }
 
     #[test]

@@ -2,9 +2,8 @@
 //!
 //! `NFSCOPE_SERIES` is the number of campaigns for each figure.
 
-use crate::durability::Durability;
 use crate::experiment::plan::{Fraction, Plan, factor};
-use crate::experiment::result::{Measured, RunData, Unit};
+use crate::experiment::result::Measured;
 use crate::experiment::table::{table, widest};
 use nfscope_stats::Looks;
 use nfscope_stats::experiment::Run;
@@ -91,20 +90,9 @@ fn campaign(plan: &Plan, noise: Noise, random: &mut SmallRng) -> Measured {
             Noise::HeavyTails => heavy.sample(random) / 3.0f64.sqrt(),
             _ => own,
         };
-        RunData {
-            response: TRUTH * (1.0 + NOISE * z),
-            hidden: 0.0,
-            rate: 0.0,
-            failed: 0.0,
-            durability: Durability::default(),
-        }
+        TRUTH * (1.0 + NOISE * z)
     });
-    Measured {
-        name: "mbs of the load".into(),
-        unit: Unit::Number,
-        runs: runs.collect(),
-        missing: Vec::new(),
-    }
+    Measured::of_loads(runs)
 }
 
 /// Rounds whose interval is as narrow as this if the variation is known: 1.96 deviations of their mean.

@@ -1,4 +1,4 @@
-//! Whose certificate is trusted: that of an authority, a certificate that the user names as a file, or one with a fingerprint.
+//! Certificates that are trusted: that of an authority, a certificate that the user names as a file, or one with a fingerprint.
 
 use crate::api::fingerprint::Fingerprint;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};

@@ -234,25 +234,7 @@ impl Page {
     fn exports(&mut self, exports: &[Exported], logs: &[&ProbeStatus]) {
         let mut rest: Vec<&Exported> = exports.iter().collect();
         while let Some(first) = rest.first().copied() {
-            let same = |e: &&Exported| {
-                (
-                    &e.fs,
-                    &e.volume,
-                    &e.log,
-                    e.ok,
-                    &e.measured,
-                    e.warnings.len(),
-                    &e.fix,
-                ) == (
-                    &first.fs,
-                    &first.volume,
-                    &first.log,
-                    first.ok,
-                    &first.measured,
-                    first.warnings.len(),
-                    &first.fix,
-                )
-            };
+            let same = |e: &&Exported| apart_from_path(e) == apart_from_path(first);
             let (these, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(same);
             rest = others;
             let mut paths: Vec<_> = these.iter().take(3).map(|e| e.path.as_str()).collect();
@@ -347,6 +329,12 @@ impl Page {
             );
         }
     }
+}
+
+/// Facts that exports of one line share.
+fn apart_from_path(e: &Exported) -> impl PartialEq + '_ {
+    let words = [&e.fs, &e.volume, &e.log, &e.measured, &e.fix];
+    (words, e.ok, &e.warnings)
 }
 
 /// Measurements of programs, each once.

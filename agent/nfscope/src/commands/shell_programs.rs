@@ -66,7 +66,7 @@ impl Reader<'_> {
         while self.step().is_some() {}
     }
 
-    /// One word and what ends it; `None` at the end, or where something is not understood.
+    /// Word and its end; `None` at the end, or where something is not understood.
     fn step(&mut self) -> Option<()> {
         let word = self.word()?;
         if word.enters {

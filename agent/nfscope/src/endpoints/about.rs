@@ -4,6 +4,7 @@ use crate::api::build_info::{REVISION, VERSION};
 use crate::service::endpoint::{Asked, Content, Declaration, Endpoint, Refusal, Reply, Served};
 use nfscope_model::status::{Group, Status, group};
 use nfscope_source::hostname::own_name;
+use nfscope_text::html::escape;
 
 const STYLE: &str = include_str!("about.css");
 
@@ -85,13 +86,6 @@ fn rows(group: &Group) -> String {
         );
     }
     out
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::endpoints::index::PAGE;
 use crate::http::page_assets;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use nfscope_text::html::escape;
 use serde_json::{Map, Value, json};
 
 /// The one policy of the file: nothing is loaded, and nobody is asked.
@@ -59,7 +60,7 @@ pub fn write(contents: &Contents) -> String {
     );
     let words = format!(
         "<section class=\"report\" aria-labelledby=\"report-title\">\n<h2 id=\"report-title\">Report</h2>\n<pre>{}</pre>\n</section>",
-        escaped(contents.text)
+        escape(contents.text)
     );
     let mut page = String::new();
     for line in PAGE.lines() {
@@ -67,7 +68,7 @@ pub fn write(contents: &Contents) -> String {
         if line.contains("/page/live.css") {
             page += &head;
         } else if line.starts_with("<title>") {
-            page += &format!("<title>{}</title>\n", escaped(contents.title));
+            page += &format!("<title>{}</title>\n", escape(contents.title));
         } else if line == "<main>" {
             page += "<main>\n";
             page += &words;
@@ -91,13 +92,6 @@ fn bare(text: &str) -> String {
 /// JSON inside of a script: no text of it can end the script.
 fn script(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

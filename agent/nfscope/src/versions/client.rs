@@ -99,13 +99,13 @@ impl Client {
         self.sites[site].warm_up(kind, threads, &self.common)
     }
 
-    /// One block of a load on a mount.
+    /// Block of a load on a mount.
     ///
     /// # Errors
     /// When a call fails, or a signal arrives.
     pub fn block(&mut self, site: usize, kind: Kind, threads: u32) -> anyhow::Result<Block> {
         let background = match kind {
-            // One call is too short for CPU time.
+            // CPU time is too coarse for a single call.
             Kind::Open(_) => None,
             _ => self.watch_quiet(),
         };
