@@ -112,11 +112,7 @@ fn tell(line: impl std::fmt::Display) -> std::io::Result<()> {
 ///
 /// # Errors
 /// Where a scenario has no recorded window.
-pub fn judge_recorded(
-    kernel: Kernel,
-    scenarios: &[Scenario],
-    page: bool,
-) -> Result<Vec<Verdict>> {
+pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario], page: bool) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
         let window = recorded::read(kernel, &scenario.name)?;

@@ -235,7 +235,9 @@ impl Breakdown {
                 self.saturated = saturated;
             }
         }
-        self.busy = busy.map(|s| part(s, self.threads * self.length));
+        // Requests in hand have kept threads busy, too, and are counted when they end.
+        let held = sum(self.held.iter().map(|r| r.seconds.min(self.length)));
+        self.busy = busy.map(|s| part(s + held, self.threads * self.length).min(1.0));
     }
 
     fn add_cpus(&mut self, w: &Window) {

@@ -22,7 +22,9 @@ pub fn all(recalls: &Recalls) -> Vec<Evidence> {
         );
         all.push(evidence(&f::RECALL_SECONDS.info, mean, None, text));
     }
-    if recalls.pending > 0.0 {
+    // One that is as old as others become says nothing.
+    let usual = recalls.returned.as_ref().and_then(|h| h.mean());
+    if recalls.pending > 0.0 && usual.is_none_or(|usual| recalls.oldest > usual) {
         let text = format!(
             "{} not returned yet, the oldest {} after its recall",
             match recalls.pending {
