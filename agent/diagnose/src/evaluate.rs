@@ -132,6 +132,12 @@ fn evaluate_with(
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
     (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, breakdown, loaded);
+    // Without a finding the verdict says it.
+    if diagnosis.verdict == Verdict::Findings {
+        diagnosis
+            .outside
+            .splice(0..0, rules::server_state(breakdown));
+    }
     diagnosis
 }
 
@@ -188,13 +194,14 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// True for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own mounts
+/// True for kinds that the verdict does not need. Waits for locks of NFSv3 that nobody sees are told beside it. Connections, replies on their way, the durability of writes and this host's own mounts
 /// are no part of the time of requests. Waits for a directory or file are not hidden: if none is known, they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::ConnectionLimit
             | Kind::BadRpcs
+            | Kind::RetryLater
             | Kind::LockContention
             | Kind::UnacknowledgedReplies
             | Kind::UnsafeWrites
@@ -222,17 +229,21 @@ fn not_measured(family: &str) -> String {
     format!("{family} is not measured on this host; `nfscope check` shows why")
 }
 
-/// Sentences on replies that are not followed to their clients: a healthy server may hide trouble there.
+/// Sentences on replies that are not followed to their clients, and on locks: a healthy server may hide trouble there.
 fn unseen(b: &Breakdown) -> Vec<String> {
-    let text = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
+    let locks = b.nlm_clients.is_none().then(|| {
+        "waits for locks of NFSv3 are not seen here: a client that waits for one looks idle"
+            .to_owned()
+    });
+    let replies = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
         (None, _) => "replies on their way to clients are not seen here: a client that does not receive them looks idle".to_owned(),
-        (Some(_), []) => return Vec::new(),
+        (Some(_), []) => return locks.into_iter().collect(),
         (Some(_), transports) => format!(
             "replies over {} are not followed to their clients: one that does not receive them looks idle",
             transports.join(" and ")
         ),
     };
-    vec![text]
+    [replies].into_iter().chain(locks).collect()
 }
 
 /// Exports so many of which are named; the others are counted.

@@ -3,7 +3,7 @@
 //! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
 //! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
 //! for ([`illumos`]). [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`],
-//! [`lock_waits`], [`nfs4_names`] and [`file_path`] answer for every system what callers outside this crate ask.
+//! [`nfs4_names`] and [`file_path`] answer for every system what callers outside this crate ask.
 
 pub mod bounded;
 pub mod clock;
@@ -16,7 +16,6 @@ pub mod hostname;
 mod illumos;
 #[cfg(target_os = "linux")]
 mod linux;
-pub mod lock_waits;
 pub mod lossless;
 pub mod mounts;
 pub mod nfs4_names;

@@ -97,6 +97,8 @@ impl Breakdown {
             denied: Denied::all(w),
             nlm_clients: NlmClient::all(w),
             lock_holders: lock_holders(w),
+            in_grace: w.delta.value(&f::IN_GRACE, []).map(|v| v > 0.0),
+            server_change: w.delta.value(&f::SERVER_CHANGE, []),
             retrying: Retrying::all(w),
             unacknowledged: Unacknowledged::all(&w.delta),
             unseen_transports: unseen_transports(w),

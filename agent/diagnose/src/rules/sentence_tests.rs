@@ -288,7 +288,7 @@ fn a_client_that_is_put_off_is_not_an_idle_one() {
     assert_eq!(kinds(&d), [""; 0], "{d:#?}");
     assert_eq!(
         why_not(&d, Kind::RetryLater),
-        "locks of NFSv3 that clients wait for are not known; no operation was answered with the request to try again later"
+        "no operation was answered with the request to try again later; locks of NFSv3 that clients wait for are not known"
     );
 }
 

@@ -8,6 +8,7 @@ pub mod http;
 pub(crate) mod known_names;
 pub(crate) mod lines;
 pub mod local_or_remote;
+pub(crate) mod lock_waits;
 pub(crate) mod owners;
 pub mod prometheus;
 pub(crate) mod server_state;

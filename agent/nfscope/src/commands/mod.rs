@@ -50,6 +50,8 @@ pub mod slow_table;
 pub mod stuck;
 pub mod top;
 mod top_by;
+#[cfg(test)]
+mod unknown_tests;
 pub mod versions;
 mod versions_bench;
 pub mod what_if;

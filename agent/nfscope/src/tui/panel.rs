@@ -75,6 +75,12 @@ fn pool(p: &Pool) -> String {
     text
 }
 
+/// The server's own state, in one line; `None` where there is nothing to say.
+pub(super) fn server_state(v: &View) -> Option<Line> {
+    let state = v.server_state.as_ref()?;
+    Some(Line::of(Tone::Alarm, format!("the server is {state}")))
+}
+
 /// What makes requests slow, in one line; `None` where nothing does.
 pub(super) fn findings(v: &View) -> Option<Line> {
     let of = |f: &Found| format!("{} {:.0} %", f.kind, f.share * 100.0);

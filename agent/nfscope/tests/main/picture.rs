@@ -95,7 +95,7 @@ fn view() -> View {
         p50: Some(p50 / 1e3),
         p99: Some(p99 / 1e3),
         max: Some(max / 1e3),
-        errors_per_s: 0.0,
+        errors_per_s: Some(0.0),
         share: share / 100.0,
         seconds: share,
         phases: Some(Phases {

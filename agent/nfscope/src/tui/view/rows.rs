@@ -6,6 +6,7 @@ use crate::tui::view::types::{Change, Client, Disk, Export, Found, Log, Lost, Op
 use nfscope_model::finding::Kind;
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
+use nfscope_text::units::seconds;
 use nfscope_whatif::MIN_GAIN;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ impl<'a> Rows<'a> {
             p50: o.durations.quantile(0.5),
             p99: o.durations.quantile(0.99),
             max: max(o.durations),
-            errors_per_s: o.errors / self.length,
+            errors_per_s: o.errors.map(|n| n / self.length),
             share: if total > 0.0 {
                 o.durations.sum / total
             } else {
@@ -211,6 +212,18 @@ impl<'a> Rows<'a> {
                 rate: n / self.length,
             })
             .collect()
+    }
+
+    pub(super) fn server_state(&self) -> Option<String> {
+        let value = |family| self.w.delta.value(family, []);
+        if value(&family::IN_GRACE) == Some(1.0) {
+            return Some("in its grace period".to_owned());
+        }
+        let change = value(&family::SERVER_CHANGE).filter(|s| *s >= 1.0)?;
+        Some(format!(
+            "starting, stopping or changing its threads for {}",
+            seconds(change)
+        ))
     }
 
     pub(super) fn findings(&self) -> Vec<Found> {

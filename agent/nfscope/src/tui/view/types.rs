@@ -38,6 +38,9 @@ pub struct View {
     pub not_measured: Vec<&'static str>,
     /// Events that probes could not measure.
     pub lost: Vec<Lost>,
+    /// The server's own state that clients wait for; `None` while there is nothing to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_state: Option<String>,
     /// What the agent finds to make requests slow; empty without an agent, too.
     pub findings: Vec<Found>,
     /// What may cure them, the most valuable change first; empty where the agent cannot tell.
@@ -84,8 +87,8 @@ pub struct Op {
     pub p99: Option<f64>,
     /// Upper edge of the highest bucket with a value; infinite (`null` in JSON) above the last edge.
     pub max: Option<f64>,
-    /// Answers with a status other than OK.
-    pub errors_per_s: f64,
+    /// Answers with a status other than OK; `None` where nothing tells whether they were counted.
+    pub errors_per_s: Option<f64>,
     /// Part of the time of all operations.
     pub share: f64,
     /// That time.

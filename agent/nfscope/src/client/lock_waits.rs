@@ -1,22 +1,22 @@
 //! Locks of files that clients of this host's NFS server wait for, by /proc/locks.
 
-use crate::host_table;
+use nfscope_source::host_table;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 /// Somebody who holds a lock, or waits for one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// Number of the process.
-    pub pid: u32,
+    pub(crate) pid: u32,
     /// Name of the process; `None` if it is gone, or in another namespace.
-    pub command: Option<String>,
+    pub(crate) command: Option<String>,
 }
 
 impl Owner {
     /// The major version of NFS by which a client has the lock; `None` of a program of this server.
-    pub fn version(&self) -> Option<&'static str> {
+    pub(crate) fn version(&self) -> Option<&'static str> {
         match self.command.as_deref() {
             Some("lockd") => Some("3"),
             Some("nfsd") => Some("4"),
@@ -37,15 +37,15 @@ impl fmt::Display for Owner {
 
 /// A client that waits for a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LockWait {
+pub(crate) struct LockWait {
     /// Owner of the lock that is waited for.
-    pub waiter: Owner,
+    pub(crate) waiter: Owner,
     /// Holder of the lock; `None` where the list does not say.
-    pub holder: Option<Owner>,
+    pub(crate) holder: Option<Owner>,
     /// Device and inode number, as in `fd:01:395`.
-    pub file: String,
+    pub(crate) file: String,
     /// First and last byte.
-    pub range: String,
+    pub(crate) range: String,
 }
 
 impl fmt::Display for LockWait {
@@ -64,7 +64,7 @@ impl fmt::Display for LockWait {
 }
 
 /// The locks that clients wait for, by the list below `proc`; `None` where it cannot be read.
-pub fn read(proc: &Path) -> Option<Vec<LockWait>> {
+pub(crate) fn read(proc: &Path) -> Option<Vec<LockWait>> {
     let locks = host_table::read_at("/proc/locks", proc.join("locks"))?;
     let command = |pid: u32| {
         let name = host_table::read_at("/proc/PID/comm", proc.join(format!("{pid}/comm")))?;
