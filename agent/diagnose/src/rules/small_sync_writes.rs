@@ -93,11 +93,16 @@ pub fn rule(context: &Context) -> RuleResult {
                 "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
             true => format!(
-                "a stable WRITE or COMMIT is for {} on average; {} of the requests are synchronous WRITEs or COMMITs",
+                "a stable WRITE or COMMIT is for {} on average; {} of the requests are synchronous WRITEs or COMMITs{}",
                 bytes(sync.bytes_each),
-                percent(sync.of_requests)
+                percent(sync.of_requests),
+                match share >= BEGIN_SHARE && lost < MANY_LOST {
+                    true => format!(", of which {lost:.2} are in the server on average: less than {MANY_LOST} is little"),
+                    false => String::new(),
+                }
             ),
-            false => "almost no data had to be durable at once".into(),
+            false if sync.flushes > 0.0 => "almost no data had to be durable at once".into(),
+            false => "no data had to be durable at once".into(),
         },
     }
 }
