@@ -138,7 +138,7 @@ pub struct Client {
     /// Requests with an OPEN.
     pub opens: f64,
     /// Execution time of both, added up.
-    pub open_seconds: f64,
+    pub open_seconds: Option<f64>,
 }
 
 /// The breakdown of a window. Every number is finite and at least 0; times are in seconds.

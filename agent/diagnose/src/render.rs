@@ -11,7 +11,8 @@ const WIDTH: usize = 100;
 /// The text that `nfscope diagnose` prints.
 pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     let mut out = String::new();
-    let mean = if d.requests > 0.0 {
+    // Requests take some time: none of it is one that was not measured.
+    let mean = if d.requests > 0.0 && d.residence_seconds > 0.0 {
         format!(
             ", {} in the server on average",
             seconds(d.residence_seconds / d.requests)

@@ -349,7 +349,8 @@ fn clients(w: &Window) -> Vec<Client> {
             slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),
             walks: count(w.delta.value(&f::CLIENT_WALKS, [client.name, "4"])),
             opens: count(w.delta.value(&f::CLIENT_OPENS, [client.name])),
-            open_seconds: count(w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name])),
+            open_seconds: (w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name]))
+                .filter(|s| s.is_finite()),
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -146,7 +146,7 @@ fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
         let of_requests = part(c.walks, c.requests?).min(1.0);
         // Requests that open are in this time, too: of a client that does little else these are few.
         let share = part(
-            c.open_seconds * part(c.walks, c.walks + c.opens),
+            c.open_seconds? * part(c.walks, c.walks + c.opens),
             b.residence,
         )
         .min(1.0);
