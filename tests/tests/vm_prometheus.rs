@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// As the example configuration calls it: native histograms where the server stores them.
 const JOB: &str = "nfscope";
-/// Summaries in text: see `agent/nfscope/src/exposition/classic_edges.rs`.
+/// Summaries in text: see `agent/serve/src/exposition/classic_edges.rs`.
 const WITHOUT_BUCKETS: [&str; 4] = [
     "nfscope_compound_ops",
     "nfscope_session_slots_used",
@@ -228,7 +228,11 @@ fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
 fn wait_for_another_scrape(prometheus: &Prometheus, job: &str) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
     let up = format!("up{{job=\"{job}\"}}");
-    wait_for(prometheus, job, &format!("timestamp({up}) > {now} and {up} == 1"))
+    wait_for(
+        prometheus,
+        job,
+        &format!("timestamp({up}) > {now} and {up} == 1"),
+    )
 }
 
 fn wait_for(prometheus: &Prometheus, job: &str, answered: &str) -> Result<()> {

@@ -2,17 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-use nfscope::api::probe_change::{self, Change};
 use nfscope::cli::{Cli, Command, Probes};
-use nfscope::client::access::{self, Access};
-use nfscope::client::{control, settings};
 use nfscope::commands::replay::Replay;
 use nfscope::commands::{
     self, agent, baseline, check, check_summary, config, diagnose, fleet, metrics, slow, stuck,
     top, what_if,
 };
-use nfscope::http;
-use nfscope::service::http_process::Told;
+use nfscope_agent_client::access::{self, Access};
+use nfscope_agent_client::{control, settings};
+use nfscope_api::probe_change::{self, Change};
+use nfscope_serve::http;
+use nfscope_serve::service::http_process::Told;
 use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use super::access::AccessArgs;
 use super::baseline::BaselineCommand;
 use super::experiment::ExperimentCommand;
 use super::workload::WorkloadCommand;
-use crate::api::address::Whom;
+use nfscope_api::address::Whom;
 
 /// What a command is about to ask.
 #[derive(Debug)]

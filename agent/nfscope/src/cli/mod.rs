@@ -20,7 +20,6 @@ pub use baseline::{
 pub use values::{FailOn, MatchUnit, Names, Probes, history};
 pub use what_if::WhatIfArgs;
 
-use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
@@ -28,6 +27,8 @@ use examples::{
     EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
     TOP_EXAMPLES,
 };
+use nfscope_api::build_info;
+use nfscope_api::{breakdown_query, slow_filter, stuck_query};
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::suggest::near;
@@ -36,13 +37,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use values::{interval, probe};
-
-const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (",
-    env!("NFSCOPE_REVISION"),
-    ")"
-);
 
 /// Highest limit of clients and of exports with series of their own.
 pub const MOST_SERIES: u16 = 10_000;
@@ -61,7 +55,7 @@ pub const UNDECIDED: u8 = 6;
 
 /// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
-#[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]
+#[command(name = "nfscope", version = build_info::VERSION_AND_REVISION, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -1,11 +1,12 @@
 //! The command line of `nfscope versions`.
 
 use super::access::AccessArgs;
-use crate::versions::export::Export;
-use crate::versions::kind::{self, Kind};
-use crate::versions::mount::VERSIONS;
-use crate::workload::SizeName;
+use super::values::size;
 use clap::Args;
+use nfscope_load::versions::export::Export;
+use nfscope_load::versions::kind::{self, Kind};
+use nfscope_load::versions::mount::VERSIONS;
+use nfscope_load::workload::SizeName;
 use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::path::PathBuf;
@@ -89,7 +90,7 @@ pub struct VersionsArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "threads", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub scale: Vec<u32>,
     /// Amount of data of a workload of fio
-    #[arg(long, value_enum, default_value_t = SizeName::Small)]
+    #[arg(long, value_parser = size(), default_value = "small")]
     pub size: SizeName,
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]

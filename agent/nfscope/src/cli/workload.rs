@@ -1,8 +1,9 @@
 //! The command line of `nfscope workload`.
 
-use crate::workload::{Metric, SizeName, Workload, named};
+use super::values::{run_metric, size};
 use clap::{Args, Subcommand};
 use nfscope_baseline::{name, store};
+use nfscope_load::workload::{Metric, SizeName, Workload, named};
 use nfscope_text::parse;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,7 +110,7 @@ pub struct WorkloadRunArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime)]
     pub runtime: Duration,
     /// Amount of data; the job file lists the sizes
-    #[arg(long, value_enum, default_value_t = SizeName::Medium)]
+    #[arg(long, value_parser = size(), default_value = "medium")]
     pub size: SizeName,
     /// A parameter of the job file: --set FILES=5000; `nfscope workload list` has their names
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
@@ -124,7 +125,7 @@ pub struct WorkloadRunArgs {
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
     /// Metric for --until-ci
-    #[arg(long, value_enum, default_value_t = Metric::Iops)]
+    #[arg(long, value_parser = run_metric(), default_value = "iops")]
     pub metric: Metric,
     /// Record the results window by window as a baseline of this name, with the metrics of the server's agent if one answers
     #[arg(long, value_name = "NAME", value_parser = name::check)]

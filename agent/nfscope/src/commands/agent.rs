@@ -1,20 +1,20 @@
 //! `nfscope agent`: bind, attach, serve, reload, stop.
 
-use crate::api::probe_change;
 use crate::commands::config::{self, Settings, changes};
-use crate::endpoints;
-use crate::http::{self, Configuration, WebConfig};
-use crate::names::{Names, Site};
-use crate::service::answers::Answers;
-use crate::service::archive::Archive;
-use crate::service::http_process::HttpProcess;
-use crate::service::recordings::Recordings;
-use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
-use crate::service::{control, limits, notify};
 use anyhow::Context;
+use nfscope_api::probe_change;
 use nfscope_baseline::store;
 use nfscope_model::ProbeState;
 use nfscope_model::status::{Status, group};
+use nfscope_serve::endpoints;
+use nfscope_serve::http::{self, Configuration, WebConfig};
+use nfscope_serve::names::{Names, Site};
+use nfscope_serve::service::answers::Answers;
+use nfscope_serve::service::archive::Archive;
+use nfscope_serve::service::http_process::HttpProcess;
+use nfscope_serve::service::recordings::Recordings;
+use nfscope_serve::service::source_thread::{SOURCE_ENDED, SourceHandle};
+use nfscope_serve::service::{control, limits, notify};
 use nfscope_source::Source;
 use nfscope_source::{host_table, privileges};
 use nfscope_text::console::{self, say, warn};

@@ -1,7 +1,7 @@
 //! `nfscope check`: the report of this host or of an agent as a page, as JSON, as an exit code.
 
-use crate::client::http;
 use anyhow::Context;
+use nfscope_agent_client::http;
 use nfscope_model::host_report::{Exported, Fact, IllumosReport, Report, Unseen, Verdict};
 use nfscope_model::status::group;
 use nfscope_model::{ProbeState, ProbeStatus};
@@ -154,7 +154,11 @@ pub fn json(report: &Report) -> serde_json::Result<String> {
 /// # Errors
 /// Where the file cannot be written.
 pub fn write_report(mut report: IllumosReport, path: &Path) -> anyhow::Result<String> {
-    report.nfscope = format!("{} {}", crate::VERSION, crate::REVISION);
+    report.nfscope = format!(
+        "{} {}",
+        nfscope_api::build_info::VERSION,
+        nfscope_api::build_info::REVISION
+    );
     let text = serde_json::to_string_pretty(&report)? + "\n";
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     let all = report.scripts.len();

@@ -243,7 +243,11 @@ impl Tape {
                 began_ms,
                 host: HOST.to_owned(),
                 kernel: self.kernel.clone(),
-                agent: format!("{} ({})", crate::VERSION, crate::REVISION),
+                agent: format!(
+                    "{} ({})",
+                    nfscope_api::build_info::VERSION,
+                    nfscope_api::build_info::REVISION
+                ),
                 interval,
                 labels: BTreeMap::new(),
             },

@@ -1,14 +1,14 @@
 //! `nfscope diagnose`: one window, evaluated.
 
-use crate::api::named_text::in_diagnosis;
-use crate::api::{address, worth};
 use crate::cli::DiagnoseArgs;
-use crate::client::known_names;
-use crate::client::owners::Owners;
-use crate::client::server_state::ServerState;
-use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::diagnose_who::{name_who, needs_who};
 use crate::commands::past;
+use nfscope_agent_client::known_names;
+use nfscope_agent_client::owners::Owners;
+use nfscope_agent_client::server_state::ServerState;
+use nfscope_agent_client::windows::{WindowEvent, WindowStream};
+use nfscope_api::named_text::in_diagnosis;
+use nfscope_api::{address, worth};
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::{
     Observed, Slice, causes_first, course, evaluate, evaluate_observed, render, render_not_known,
@@ -246,7 +246,7 @@ fn watch_in_slices(
     // A script that waits a minute for findings wants no other lines.
     let mut progress = ProgressLine::new(Duration::MAX);
     loop {
-        let event = windows.next_with(|| {
+        let event = windows.next_event_with(|| {
             let left = length.saturating_sub(begun.elapsed());
             progress.show(&format!("watching: {} s left", left.as_secs_f64().ceil()));
         });

@@ -1,7 +1,7 @@
 //! Who and what is behind the findings of `nfscope diagnose`: by break-downs that were counted meanwhile, and else from a sample.
 
-use crate::client::counting::Told;
-use crate::client::windows::WindowStream;
+use nfscope_agent_client::counting::Told;
+use nfscope_agent_client::windows::WindowStream;
 use nfscope_diagnose::breakdown::Breakdown;
 use nfscope_diagnose::counted::{self, Of};
 use nfscope_diagnose::{Counted, Place, client_sample};

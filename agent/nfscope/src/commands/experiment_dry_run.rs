@@ -3,8 +3,8 @@
 use super::experiment_client::{kind_of, parameters, wanted};
 use super::experiment_file::{Measure, PlanFile};
 use super::shell_programs::programs;
-use crate::versions::{Kind, mount};
 use anyhow::ensure;
+use nfscope_load::versions::{Kind, mount};
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::{plain, print};
 use nfscope_text::units::many;

@@ -11,15 +11,15 @@ use super::experiment_plans::{
 use super::experiment_shell::{Load, Shell};
 use super::experiment_table::{self, responses};
 use super::rounds::{self, Rounds};
-use crate::api::build_info::{REVISION, VERSION};
 use crate::cli::UNREACHED;
 use crate::cli::experiment::RunArgs;
-use crate::versions::client::Client;
-use crate::workload::fio::{Stop, Stopped};
 use anyhow::{Context, bail, ensure};
+use nfscope_api::build_info::{REVISION, VERSION};
 use nfscope_baseline::experiment::{Measured, More, Plan, label_of, widest};
 use nfscope_baseline::recording::{Metadata, Recording};
 use nfscope_baseline::store::{Error, State, Store};
+use nfscope_load::versions::client::Client;
+use nfscope_load::workload::fio::{Stop, Stopped};
 use nfscope_source::hostname;
 use nfscope_stats::experiment::Run;
 use nfscope_text::console::say;

@@ -1,7 +1,7 @@
 //! Commands of a plan file, each a group of processes that ends with the run.
 
-use crate::workload::fio::Stop;
 use anyhow::{Context, bail};
+use nfscope_load::workload::fio::Stop;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::fs::File;

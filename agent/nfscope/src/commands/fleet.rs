@@ -1,8 +1,8 @@
 //! `nfscope fleet`: the servers of a Prometheus, worst first.
 
 use crate::cli::FleetArgs;
-use crate::client::prometheus::{Series, query};
 use anyhow::Context;
+use nfscope_agent_client::prometheus::{Series, query};
 use nfscope_text::console::{self, plain};
 use nfscope_text::table::columns;
 use nfscope_text::units;

@@ -1,7 +1,7 @@
 //! A server's history as a Prometheus has it: which server, and what was sampled at each step.
 
-use crate::client::prometheus::{NativeHistogram, Series, query_range, quoted};
 use anyhow::Context;
+use nfscope_agent_client::prometheus::{NativeHistogram, Series, query_range, quoted};
 use nfscope_model::{Histogram, Info, Kind, Scheme, family};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

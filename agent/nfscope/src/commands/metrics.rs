@@ -1,7 +1,7 @@
 //! `nfscope metrics`
 
 use crate::cli::MetricsArgs;
-use crate::exposition::reference;
+use nfscope_serve::exposition::reference;
 
 /// The reference, as asked for.
 pub fn run(args: &MetricsArgs) -> String {

@@ -1,14 +1,14 @@
 //! Windows of the history that an agent of this host keeps on the disk: `--at`.
 
-use crate::api::address;
 use crate::cli::PastArgs;
-use crate::client::http;
-use crate::service::late_windows::joined;
 use anyhow::{Context, bail};
+use nfscope_agent_client::http;
+use nfscope_api::address;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_baseline::window::Merger;
 use nfscope_model::window_parts::{self, WindowUser};
 use nfscope_model::{ProbeState, ProbeStatus, Window};
+use nfscope_serve::service::late_windows::joined;
 use nfscope_text::console::{Level, log};
 use nfscope_text::timestamp::{local_offset, time_of_day};
 use nfscope_text::units::{bytes, length, percent};

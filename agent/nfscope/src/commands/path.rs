@@ -1,10 +1,10 @@
 //! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
 
-use crate::api::address;
 use crate::cli::PathArgs;
-use crate::client::http;
 use crate::commands::path_join::{Parts, Path, PathVersion, join};
 use anyhow::{Context, bail, ensure};
+use nfscope_agent_client::http;
+use nfscope_api::address;
 use nfscope_model::{Snapshot, Window};
 use nfscope_text::console;
 use nfscope_text::table::columns;

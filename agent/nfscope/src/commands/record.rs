@@ -1,12 +1,12 @@
 //! `nfscope baseline record`
 
-use crate::api::address;
-use crate::api::build_info::{REVISION, VERSION};
 use crate::cli::RecordArgs;
-use crate::client::events;
-use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::record_session::{Event, Session};
 use anyhow::Context;
+use nfscope_agent_client::events;
+use nfscope_agent_client::windows::{WindowEvent, WindowStream};
+use nfscope_api::address;
+use nfscope_api::build_info::{REVISION, VERSION};
 use nfscope_baseline::name;
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{Error, RecordingWriter, Store};
@@ -137,7 +137,7 @@ fn wait_until_running(feed: &mut WindowStream) -> anyhow::Result<(Snapshot, Wall
                 .map_err(anyhow::Error::msg)?;
             return Ok((first.clone(), WallClock::new(first.at)));
         }
-        if let WindowEvent::Gone { why, .. } = feed.next() {
+        if let WindowEvent::Gone { why, .. } = feed.next_event() {
             anyhow::bail!(why);
         }
     }
@@ -167,7 +167,7 @@ fn metadata(args: &RecordArgs, name: &str, first: &Snapshot, began_ms: i64) -> M
 fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Event>> {
     let mut signals = Signals::new(SIGNALS).context("cannot handle signals")?;
     let (sender, events) = events::channel();
-    let windows = std::iter::repeat_with(move || Event::Window(feed.next(), Instant::now()));
+    let windows = std::iter::repeat_with(move || Event::Window(feed.next_event(), Instant::now()));
     let stop = std::iter::from_fn(move || signals.forever().next().map(|_| Event::Signal));
     sender
         .spawn("windows", windows)

@@ -1,7 +1,7 @@
 //! A recording in progress: receives windows, writes them to the store, reports progress, and decides when to end.
 
 use crate::cli::{RecordArgs, UNREACHED};
-use crate::client::windows::WindowEvent;
+use nfscope_agent_client::windows::WindowEvent;
 use nfscope_baseline::progress;
 use nfscope_baseline::progress::Progress;
 use nfscope_baseline::store::{BUSY_TIMEOUT, Error, RecordingWriter, State};

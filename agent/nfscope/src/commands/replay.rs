@@ -161,7 +161,7 @@ impl Source for Replay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::query::QueryString;
+    use nfscope_api::query::QueryString;
     use nfscope_baseline::recording::{Recording, Sample, SeriesKey};
     use nfscope_model::family as f;
     use std::collections::BTreeMap;

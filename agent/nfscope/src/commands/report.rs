@@ -1,13 +1,13 @@
 //! `nfscope report`: what an agent knows of the last hour, in some lines and in one file, for a ticket or a chat.
 
-use crate::api::address;
 use crate::cli::ReportArgs;
-use crate::client::http;
 use crate::commands::report_data::{ended, seconds, windows};
 use crate::commands::report_names;
 use crate::commands::report_text;
-use crate::http::page_file::{self, Contents};
 use anyhow::{Context, ensure};
+use nfscope_agent_client::http;
+use nfscope_api::address;
+use nfscope_serve::http::page_file::{self, Contents};
 use nfscope_text::console::{self, print, say};
 use nfscope_text::units;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 use super::*;
-use crate::api::live_window::{Greeting, LiveWindow};
 use crate::commands::demo_day::{Scene, Tape};
 use crate::commands::report_text;
+use nfscope_api::live_window::{Greeting, LiveWindow};
 use nfscope_baseline::window::Merger;
 use nfscope_diagnose::evaluate;
 use serde_json::json;

@@ -157,8 +157,8 @@ pub(super) fn write(data: &Value, anonymous: bool) -> String {
     let _ = writeln!(
         out,
         "By nfscope {} ({}); the agent is {}.",
-        crate::VERSION,
-        crate::REVISION,
+        nfscope_api::build_info::VERSION,
+        nfscope_api::build_info::REVISION,
         text(&all["version"])
     );
     out

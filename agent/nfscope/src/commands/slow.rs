@@ -1,10 +1,10 @@
 //! `nfscope slow`: one line for each slow operation as it happens.
 
-use crate::api::slow_line::Line;
 use crate::cli::SlowArgs;
-use crate::client::events::{EventSender, channel};
 use crate::commands::slow_stream::{SlowEvent, SlowStream};
 use crate::commands::slow_table::{Style, Table};
+use nfscope_agent_client::events::{EventSender, channel};
+use nfscope_api::slow_line::Line;
 use nfscope_model::{SlowFilter, SlowOp};
 use nfscope_text::console::{colors, say};
 use nfscope_text::timestamp;

@@ -1,13 +1,13 @@
 //! Where slow operations come from: a running agent, or probes of this very process.
 
-use crate::api::slow_line::Line;
-use crate::client::events::{EventSender, until_error};
-use crate::client::http;
-use crate::client::lines::{self, Lines};
-use crate::client::local_or_remote::{self, Found};
-use crate::service::local_lines;
-use crate::service::source_thread::SourceHandle;
+use nfscope_agent_client::events::{EventSender, until_error};
+use nfscope_agent_client::http;
+use nfscope_agent_client::lines::{self, Lines};
+use nfscope_agent_client::local_or_remote::{self, Found};
+use nfscope_api::slow_line::Line;
 use nfscope_model::{ProbeStatus, SlowFilter};
+use nfscope_serve::service::local_lines;
+use nfscope_serve::service::source_thread::SourceHandle;
 use nfscope_source::Options;
 use serde::Deserialize;
 
@@ -41,14 +41,14 @@ impl SlowStream {
         match found {
             Found::Agent(at, answer) => {
                 let mut lines = Lines::<SlowFilter>::new(&at, answer)?;
-                events.spawn("slow", until_error(move || lines.next()).map(event))?;
+                events.spawn("slow", until_error(move || lines.next_line()).map(event))?;
                 Ok(SlowStream::Agent(at))
             }
             Found::Own => {
                 let start = || nfscope_source::start(&Options::default());
                 let want = want.clone();
                 let (source, mut lines) = local_lines::measure(start, |r| r.slow(want))?;
-                events.spawn("slow", until_error(move || lines.next()).map(event))?;
+                events.spawn("slow", until_error(move || lines.next_line()).map(event))?;
                 Ok(SlowStream::Local(Box::new(source)))
             }
         }
@@ -95,7 +95,7 @@ fn why_no_phases(probes: &[ProbeStatus]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::example::probe;
+    use nfscope_example::probe;
     use nfscope_model::ProbeState;
 
     #[test]

@@ -1,9 +1,9 @@
 //! `nfscope stuck`: the requests that nfsd threads have in hand and do not finish.
 
-use crate::api::address;
 use crate::cli::StuckArgs;
-use crate::client::server_state::ServerState;
-use crate::client::{http, known_names};
+use nfscope_agent_client::server_state::ServerState;
+use nfscope_agent_client::{http, known_names};
+use nfscope_api::address;
 use nfscope_diagnose::unacknowledged;
 use nfscope_model::finding::{Finding, Kind};
 use nfscope_model::{HeldRequest, HeldRequests, Unacknowledged};

@@ -1,14 +1,14 @@
 //! `nfscope top`: windows on a screen, as plain tables, or as JSON.
 
-use crate::api::address;
 use crate::cli::TopArgs;
-use crate::client::known_names;
-use crate::client::windows::{WindowEvent, WindowStream};
 use crate::commands::{past, top_by};
-use crate::tui::{
+use nfscope_agent_client::known_names;
+use nfscope_agent_client::windows::{WindowEvent, WindowStream};
+use nfscope_api::address;
+use nfscope_text::console;
+use nfscope_tui::{
     Breakdown, TerminalStyle, View, WIDE, event_loop, plain, terminal, terminal_style,
 };
-use nfscope_text::console;
 use std::io::{self, IsTerminal, Write};
 use terminal_size::{Width, terminal_size};
 
@@ -78,7 +78,7 @@ fn stream(
     let mut left = count;
     let mut gone = false;
     while left != Some(0) {
-        match windows.next() {
+        match windows.next_event() {
             WindowEvent::Window(window) => {
                 let text = print(&View::of(&window, host).naming(known_names::of))?;
                 let mut out = io::stdout().lock();

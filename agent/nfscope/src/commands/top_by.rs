@@ -1,15 +1,15 @@
 //! `nfscope top --by`: break-downs as plain tables, or as JSON.
 
-use crate::api::breakdown_line::Line;
-use crate::api::breakdown_query::Query;
 use crate::cli::TopArgs;
-use crate::client::lines::{self, Lines};
-use crate::client::local_or_remote::{self, Found};
-use crate::service::local_lines::{self, LocalLines};
-use crate::service::source_thread::SourceHandle;
-use crate::tui::Breakdown;
+use nfscope_agent_client::lines::{self, Lines};
+use nfscope_agent_client::local_or_remote::{self, Found};
+use nfscope_api::breakdown_line::Line;
+use nfscope_api::breakdown_query::Query;
+use nfscope_serve::service::local_lines::{self, LocalLines};
+use nfscope_serve::service::source_thread::SourceHandle;
 use nfscope_source::Options;
 use nfscope_text::console;
+use nfscope_tui::Breakdown;
 use std::io::{self, Write};
 
 /// What is asked for; `None` without `--by`.
@@ -56,8 +56,8 @@ impl Teller {
 
     fn next(&mut self) -> anyhow::Result<Line> {
         match self {
-            Teller::Agent(lines) => lines.next(),
-            Teller::Own(own) => own.lines.next(),
+            Teller::Agent(lines) => lines.next_line(),
+            Teller::Own(own) => own.lines.next_line(),
         }
     }
 }

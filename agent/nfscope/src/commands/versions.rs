@@ -3,10 +3,10 @@
 use crate::cli::UNREACHED;
 use crate::cli::versions::VersionsArgs;
 use crate::commands::versions_bench::Bench;
-use crate::versions::export::PORT;
-use crate::workload::fio::Stopped;
 use anyhow::Context;
 use nfscope_baseline::versions::{self, Report, Setting};
+use nfscope_load::versions::export::PORT;
+use nfscope_load::workload::fio::Stopped;
 use nfscope_text::console::{self, say};
 use std::fs;
 use std::time::Duration;

@@ -2,14 +2,14 @@
 
 use super::rounds::{self, Rounds, Until};
 use crate::cli::versions::VersionsArgs;
-use crate::versions::Kind;
-use crate::versions::client::Client;
-use crate::versions::kind::DEPTHS;
-use crate::versions::mount::VERSIONS;
-use crate::versions::site::Site;
-use crate::workload::fio::{Stop, Stopped};
 use anyhow::bail;
 use nfscope_baseline::versions::{Block, LeftOut, LoadBlocks, Report, ScaleBlock};
+use nfscope_load::versions::Kind;
+use nfscope_load::versions::client::Client;
+use nfscope_load::versions::kind::DEPTHS;
+use nfscope_load::versions::mount::VERSIONS;
+use nfscope_load::versions::site::Site;
+use nfscope_load::workload::fio::{Stop, Stopped};
 use nfscope_stats::experiment::Blocks;
 use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;

@@ -1,9 +1,9 @@
 //! `nfscope what-if`: what a change would do.
 
 use super::diagnose::watch;
-use crate::api::address;
 use crate::cli::WhatIfArgs;
-use crate::client::windows::WindowStream;
+use nfscope_agent_client::windows::WindowStream;
+use nfscope_api::address;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window;
 use nfscope_model::{Window, family};

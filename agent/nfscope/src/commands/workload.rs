@@ -1,19 +1,19 @@
 //! `nfscope workload`: lists, shows and runs loads.
 
-use crate::api::build_info::VERSION;
 use crate::cli::UNREACHED;
 use crate::cli::workload::{WorkloadCommand, WorkloadRunArgs};
 use crate::commands::workload_record::WorkloadRecorder;
 use crate::commands::workload_runs::Runs;
-use crate::workload::fio::{self, Stop, Stopped};
-use crate::workload::open_loop::Mix;
-use crate::workload::parameters::{self, Set};
-use crate::workload::stopping_rule::{self, StoppingRule};
-use crate::workload::summary::{self, Intervals, Summary, UnitResult};
-use crate::workload::work_dir::{self, WorkDir};
-use crate::workload::{catalog, text};
 use anyhow::Context;
+use nfscope_api::build_info::VERSION;
 use nfscope_baseline::store::State;
+use nfscope_load::workload::fio::{self, Stop, Stopped};
+use nfscope_load::workload::open_loop::Mix;
+use nfscope_load::workload::parameters::{self, Set};
+use nfscope_load::workload::stopping_rule::{self, StoppingRule};
+use nfscope_load::workload::summary::{self, Intervals, Summary, UnitResult};
+use nfscope_load::workload::work_dir::{self, WorkDir};
+use nfscope_load::workload::{catalog, text};
 use nfscope_stats::MIN_WINDOWS;
 use nfscope_text::console;
 use nfscope_text::progress_line::ProgressLine;

@@ -1,15 +1,15 @@
 //! `nfscope workload run --record`: a workload's own results, window by window, beside those of the server's agent.
 
-use crate::api::address;
-use crate::api::build_info::{REVISION, VERSION};
 use crate::cli::workload::WorkloadRunArgs;
-use crate::client::http;
-use crate::workload::fio_report::{JobTotals, RunReport};
-use crate::workload::work_dir::FileSystem;
 use anyhow::ensure;
+use nfscope_agent_client::http;
+use nfscope_api::address;
+use nfscope_api::build_info::{REVISION, VERSION};
 use nfscope_baseline::recording::Metadata;
 use nfscope_baseline::store::{Error, RecordingWriter, State, Store};
 use nfscope_baseline::workload as families;
+use nfscope_load::workload::fio_report::{JobTotals, RunReport};
+use nfscope_load::workload::work_dir::FileSystem;
 use nfscope_model::{Snapshot, Window, family};
 use nfscope_source::hostname;
 use nfscope_text::units;

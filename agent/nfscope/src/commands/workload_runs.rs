@@ -2,13 +2,13 @@
 
 use crate::cli::workload::WorkloadRunArgs;
 use crate::commands::workload_record::WorkloadRecorder;
-use crate::workload::catalog::Workload;
-use crate::workload::fio::{self, Stop};
-use crate::workload::fio_report::RunReport;
-use crate::workload::open_loop::{self, Laid, Load, Mix};
-use crate::workload::pages::{self, PageLogs};
-use crate::workload::parameters;
-use crate::workload::work_dir::WorkDir;
+use nfscope_load::workload::catalog::Workload;
+use nfscope_load::workload::fio::{self, Stop};
+use nfscope_load::workload::fio_report::RunReport;
+use nfscope_load::workload::open_loop::{self, Laid, Load, Mix};
+use nfscope_load::workload::pages::{self, PageLogs};
+use nfscope_load::workload::parameters;
+use nfscope_load::workload::work_dir::WorkDir;
 use nfscope_text::units;
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ pub use reload::{Changes, changes};
 pub use table::Settings;
 
 use crate::cli::AgentArgs;
-use crate::http::Sandbox;
+use nfscope_serve::http::Sandbox;
 use nfscope_source::bounded;
 use nfscope_text::console::Level;
 use std::io::ErrorKind;

@@ -1,9 +1,9 @@
 //! The settings of `nfscope agent`: one table, read by the configuration file, the environment, the reference file and SIGHUP.
 
-use crate::api::address::DEFAULT_ADDRESS;
 use crate::cli::{self, MOST_SERIES};
-use crate::http::Sandbox;
-use crate::names;
+use nfscope_api::address::DEFAULT_ADDRESS;
+use nfscope_serve::http::Sandbox;
+use nfscope_serve::names;
 use nfscope_source::{MOST_PAIRS, Options};
 use nfscope_text::console::Level;
 use nfscope_text::parse;

@@ -5,8 +5,8 @@ mod record;
 mod work_dir;
 
 use crate::fixture::golden;
-use nfscope::workload::parameters::{self, Set};
-use nfscope::workload::{SizeName, all};
+use nfscope_load::workload::parameters::{self, Set};
+use nfscope_load::workload::{SizeName, all};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
