@@ -127,7 +127,13 @@ const LIBRARIES: [(&str, &[&str]); 20] = [
     ("rustls", &["agent/agent_client", "agent/serve"]),
     (
         "ring",
-        &["agent/agent_client", "agent/api", "agent/serve", "tests"],
+        &[
+            "agent/agent_client",
+            "agent/api",
+            "agent/nfscope",
+            "agent/serve",
+            "tests",
+        ],
     ),
     ("bcrypt", &["agent/serve"]),
     ("saphyr", &["agent/serve"]),
