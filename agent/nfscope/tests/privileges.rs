@@ -10,8 +10,8 @@ mod limits;
 use fixture::Fake;
 use fixture::serve::get;
 use libtest_mimic::{Arguments, Trial};
+use nfscope::agent::config::{self, Settings};
 use nfscope::cli::AgentArgs;
-use nfscope::commands::config::{self, Settings};
 use nfscope_baseline::recording::{RecordedWindow, Sample};
 use nfscope_baseline::store::{Entry, Store};
 use nfscope_model::{Histogram, ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f};
@@ -157,7 +157,7 @@ fn agent(role: &str) -> ExitCode {
         Some(_) => config::load(&args),
         None => Ok(settings.clone()),
     };
-    let run = nfscope::commands::agent::run(reread().unwrap(), reread, move || {
+    let run = nfscope::agent::run(reread().unwrap(), reread, move || {
         if slow {
             eprintln!("attaching");
             std::thread::sleep(Duration::from_secs(600));

@@ -2,23 +2,18 @@
 
 pub mod access;
 pub mod asks;
-mod baseline;
 mod examples;
-pub mod experiment;
 #[cfg(test)]
 mod tests;
-mod values;
-pub mod versions;
-mod what_if;
-pub mod workload;
+pub mod values;
 
-pub use access::AccessArgs;
-pub use baseline::{
+pub use crate::baseline::cli::{
     BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
     ImportArgs, ListArgs, OpenArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
+pub use crate::what_if::cli::WhatIfArgs;
+pub use access::AccessArgs;
 pub use values::{FailOn, MatchUnit, Names, Probes, history};
-pub use what_if::WhatIfArgs;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -127,7 +122,7 @@ pub enum Command {
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
     /// Plan and analyse experiments with several factors
-    Experiment(experiment::ExperimentArgs),
+    Experiment(crate::experiment::cli::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
     /// List the servers that a Prometheus knows, with findings, the fullest first
@@ -137,9 +132,9 @@ pub enum Command {
     /// Re-attach probes detached with `nfscope detach`
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
-    Workload(workload::WorkloadArgs),
+    Workload(crate::workload::cli::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
-    Versions(versions::VersionsArgs),
+    Versions(crate::versions::cli::VersionsArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
     /// Print what completes nfscope's commands in a shell: bash, zsh, fish

@@ -11,12 +11,12 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Length of a window.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
 /// Time that a report is about.
-pub(super) fn last(text: &str) -> Result<Duration, String> {
+pub(crate) fn last(text: &str) -> Result<Duration, String> {
     parse::duration(
         text,
         Duration::from_secs(60)..=Duration::from_secs(7 * 86_400),
@@ -38,7 +38,7 @@ pub fn history(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes(pub Vec<&'static str>);
 
-pub(super) fn probe(text: &str) -> Result<Probes, String> {
+pub(crate) fn probe(text: &str) -> Result<Probes, String> {
     let all: Vec<_> = nfscope_source::words().collect();
     if text == "all" {
         return Ok(Probes(all));
@@ -56,7 +56,7 @@ pub(super) fn probe(text: &str) -> Result<Probes, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub Vec<String>);
 
-pub(super) fn names(text: &str) -> Result<Names, String> {
+pub(crate) fn names(text: &str) -> Result<Names, String> {
     let all: Vec<_> = text.split(',').map(str::to_owned).collect();
     match all.iter().any(String::is_empty) {
         true => Err("give a name, or several as in hdd-1,hdd-2,hdd-3".to_owned()),
@@ -85,7 +85,7 @@ pub enum FailOn {
 // The workloads themselves know no command line.
 
 /// Size of a workload's files.
-pub(super) fn size() -> impl TypedValueParser<Value = SizeName> {
+pub(crate) fn size() -> impl TypedValueParser<Value = SizeName> {
     one_of(&[
         (SizeName::Small, "small", "To try whether it runs"),
         (
@@ -102,7 +102,7 @@ pub(super) fn size() -> impl TypedValueParser<Value = SizeName> {
 }
 
 /// Figure of a run.
-pub(super) fn run_metric() -> impl TypedValueParser<Value = Metric> {
+pub(crate) fn run_metric() -> impl TypedValueParser<Value = Metric> {
     one_of(&[
         (Metric::Iops, "iops", "Operations per second"),
         (Metric::Latency, "latency", "Mean latency"),
