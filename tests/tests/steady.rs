@@ -9,8 +9,8 @@ use lab::Kernel;
 use lab::scenarios::{judged_in_every_run, recorded};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::{Diagnosis, Severity};
-use nfscope_model::snapshot::{Sample, Series};
-use nfscope_model::{Snapshot, Window};
+
+use nfscope_model::{Sample, Series, Snapshot, Window};
 use std::time::Duration;
 
 /// The window of a server that goes on like that for so many times as long.
