@@ -145,7 +145,7 @@ struct slow_event {
 	u32 bytes;
 	u32 stability;
 	u32 handle_size; /* of its file handle; 0: none, or not to be had */
-	u32 unused;
+	u32 xid; /* RFC 5531, big-endian; 0: not to be had */
 	u8 handle[HANDLE_BYTES];
 };
 
@@ -202,6 +202,7 @@ struct breakdown_key {
 struct held_op {
 	u32 row; /* of the operation table; OP_ROWS: none, or not to be had */
 	u32 handle_size; /* of its file handle; 0: none, or not to be had */
+	u32 xid; /* RFC 5531, big-endian; 0: not to be had */
 	u8 handle[HANDLE_BYTES];
 };
 

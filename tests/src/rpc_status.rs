@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct RpcStatus {
     /// When the thread took it, by CLOCK_MONOTONIC.
     pub since_us: i64,
+    /// Transaction id.
+    pub xid: u32,
     /// Program, of which NFS is 100003.
     pub program: u32,
     /// 3 or 4.
@@ -46,6 +48,7 @@ const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 // linux/nfsd_netlink.h
 const RPC_STATUS_GET: u8 = 1;
+const XID: u16 = 1;
 const PROGRAM: u16 = 3;
 const VERSION: u16 = 4;
 const PROCEDURE: u16 = 5;
@@ -75,6 +78,7 @@ pub fn read() -> Result<RpcStatuses> {
 fn request(message: &[u8]) -> Result<RpcStatus> {
     let mut out = RpcStatus {
         since_us: 0,
+        xid: 0,
         program: 0,
         version: 0,
         procedure: 0,
@@ -84,6 +88,7 @@ fn request(message: &[u8]) -> Result<RpcStatus> {
     for (kind, value) in attributes(message) {
         let word = || anyhow::Ok(u32::from_ne_bytes(value.try_into()?));
         match kind {
+            XID => out.xid = u32::from_be(word()?),
             PROGRAM => out.program = word()?,
             VERSION => out.version = *value.first().context("an empty version")?,
             PROCEDURE => out.procedure = word()?,

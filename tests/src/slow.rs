@@ -32,6 +32,7 @@ pub struct SlowOp {
     pub export: Option<String>,
     pub dataset: Option<String>,
     pub inode: Option<u64>,
+    pub xid: Option<String>,
     pub bytes: Option<u64>,
     pub stability: Option<String>,
     pub status: String,

@@ -205,7 +205,9 @@ fn as_the_kernel_tells(server: &Server, told: &[HeldRequest]) -> Result<()> {
         };
         let client = theirs.client.map(|c| c.to_string());
         ensure!(
-            same && client == ours.client && major == Some(&*theirs.version.to_string()),
+            same && Some(theirs.xid) == ours.xid
+                && client == ours.client
+                && major == Some(&*theirs.version.to_string()),
             "{theirs:?} is not {ours:?}"
         );
         // The agent was asked before.

@@ -62,6 +62,12 @@ struct Wire {
     inode: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    #[serde(
+        default,
+        with = "nfscope_model::xid",
+        skip_serializing_if = "Option::is_none"
+    )]
+    xid: Option<u32>,
     bytes: Option<u64>,
     stability: Option<String>,
     status: String,

@@ -88,6 +88,7 @@ mod tests {
             dataset: None,
             inode: None,
             path: None,
+            xid: None,
             bytes,
             stability: stability.map(str::to_owned),
             status: "ok".into(),

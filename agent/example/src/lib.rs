@@ -18,6 +18,7 @@ pub fn op() -> SlowOp {
         dataset: None,
         inode: Some(131_073),
         path: None,
+        xid: Some(0x0b5f_0c11),
         bytes: Some(65_536),
         stability: Some("file_sync".into()),
         status: "ok".into(),

@@ -33,6 +33,9 @@ pub struct HeldRequest {
     /// Inode number from the file handle, where its type is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inode: Option<u64>,
+    /// Transaction id of its RPC; `None` where the kernel does not tell.
+    #[serde(with = "crate::xid", skip_serializing_if = "Option::is_none")]
+    pub xid: Option<u32>,
     /// Functions that the thread is in, the innermost first; empty without the right to read them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,

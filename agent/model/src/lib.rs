@@ -23,6 +23,7 @@ pub mod stuck_requests;
 pub mod unacknowledged;
 pub mod window_mounts;
 pub mod window_parts;
+pub mod xid;
 
 pub use breakdown::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension};
 pub use family::{Family, Info, Kind};

@@ -35,6 +35,8 @@ pub struct SlowOp {
     pub inode: Option<u64>,
     /// Path of its file, where the kernel tells it.
     pub path: Option<String>,
+    /// Transaction id of its RPC; `None` where the kernel does not tell.
+    pub xid: Option<u32>,
     /// Bytes read or written; `None` for other operations.
     pub bytes: Option<u64>,
     /// What a WRITE asked for, as in the label `stability`.

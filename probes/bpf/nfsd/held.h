@@ -33,14 +33,19 @@ SEC("raw_tp")
 int nfsd_held(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct request_record *r = request_of(ctx->args[0]);
-	u32 size = 0;
+	struct svc_rqst *rqst;
+	u32 size = 0, xid = 0;
 	u64 handle;
 
 	held_op.row = OP_ROWS;
 	held_op.handle_size = 0;
+	held_op.xid = 0;
 	if (!r || r->stage < RUNNING)
 		return 0;
 	held_op.row = held_row(r);
+	rqst = (void *)r->rqst;
+	if (bpf_core_field_exists(rqst->rq_xid) && !bpf_probe_read_kernel(&xid, sizeof(xid), ADDRESS(rqst->rq_xid)))
+		held_op.xid = xid;
 	handle = handle_of(r);
 	if (!handle || bpf_probe_read_kernel(&size, sizeof(size), (void *)handle) || size > HANDLE_BYTES)
 		return 0;

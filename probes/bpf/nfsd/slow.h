@@ -47,6 +47,7 @@ static __always_inline bool slow_allowed(u64 now)
 POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	u64 now = bpf_ktime_get_ns(), handle, left = ns;
+	struct svc_rqst *rqst;
 	struct slow_event *e;
 	u32 first = 0, size, word = row / 64;
 	void *ring;
@@ -98,6 +99,8 @@ POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns
 	if (size > HANDLE_BYTES || bpf_probe_read_kernel(e->handle, sizeof(e->handle), (void *)(handle + 4)))
 		size = 0;
 	e->handle_size = size;
+	rqst = (void *)r->rqst;
+	e->xid = bpf_core_field_exists(rqst->rq_xid) ? load32(ADDRESS(rqst->rq_xid)) : 0;
 	/* User space looks by itself, twenty times a second. */
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;

@@ -1,5 +1,6 @@
 //! Slow operations are reported one by one, and those that are not are counted.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -13,13 +14,19 @@ use super::{DELAY, Watch};
 /// anything else does.
 const OVER: Duration = Duration::from_micros(62_500);
 
+/// Trace event of each request that nfsd begins, and the buffer of all trace events.
+const TRACED: &str = "/sys/kernel/tracing/events/sunrpc/svc_process";
+const TRACE: &str = "/sys/kernel/tracing/trace";
+
 /// For what has been counted to be reported, too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     server.delay(Disk::Log, Delay::writes(DELAY))?;
+    server.sh(&format!("echo 1 >{TRACED}/enable; true >{TRACE}"))?;
     let all = reported(watch, "", 1000)?;
+    let trace = server.sh(&format!("echo 0 >{TRACED}/enable; cat {TRACE}"))?;
     let some = reported(watch, "write", 3)?;
     server.delay(Disk::Log, Delay::NONE)?;
 
@@ -49,6 +56,18 @@ pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
         ensure!(op.export.as_deref() == Some("/run/exp"), "{op:?}");
         ensure!(op.status == "ok", "{op:?}");
     }
+    // The kernel's own account of each request that it began: `addr=... xid=0x... service=nfsd`.
+    let words = trace.stdout.split_whitespace();
+    let xids: BTreeSet<&str> = words.filter_map(|w| w.strip_prefix("xid=")).collect();
+    for op in &all.ops {
+        let xid = op.xid.as_deref().context("no transaction id")?;
+        ensure!(xids.contains(xid), "{op:?} is not in the trace: {xids:?}");
+    }
+    let several: BTreeSet<_> = all.ops.iter().map(|op| &op.xid).collect();
+    ensure!(
+        several.len() == all.ops.len(),
+        "two NFSv3 operations of one transaction"
+    );
     let writes: Vec<_> = all.ops.iter().filter(|o| o.op == "write").collect();
     for write in &writes {
         ensure!(write.bytes == Some(4096), "{write:?}");

@@ -193,6 +193,7 @@ impl Source for Known {
                 dataset: None,
                 inode: Some(131_073),
                 path: None,
+                xid: None,
                 bytes: Some(65_536),
                 stability: Some("file_sync".into()),
                 status: "ok".into(),

@@ -111,6 +111,7 @@ fn decode(line: &str) -> Option<SlowOp> {
         dataset: None,
         inode: None,
         path: Some(path.to_owned()).filter(|p| p.starts_with('/')),
+        xid: None,
         bytes: matches!(op, "read" | "write").then_some(bytes),
         stability: stability.filter(|_| op == "write").map(|s| (*s).to_owned()),
         status: match code.parse().ok()? {

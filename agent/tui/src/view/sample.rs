@@ -111,6 +111,7 @@ mod tests {
             dataset: None,
             inode: None,
             path: None,
+            xid: None,
             bytes: None,
             stability: None,
             status: status.into(),

@@ -217,6 +217,7 @@ fn describe(
         client: client.map(|a| a.to_string()),
         export: handle.and_then(|h| exports.path(h.export).map(str::to_owned)),
         inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
+        xid: (held.map(|h| h.xid).filter(|xid| *xid != 0)).map(u32::from_be),
         stack: task::kernel_stack(r.tid),
     }
 }

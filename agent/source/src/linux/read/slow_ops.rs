@@ -180,6 +180,7 @@ fn decode(
         export,
         inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
         path: None,
+        xid: (e.xid != 0).then(|| u32::from_be(e.xid)),
         bytes: moved.then_some(u64::from(e.bytes)),
         stability: (op == "write")
             .then(|| STABILITIES.get(e.stability as usize))
