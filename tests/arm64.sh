@@ -9,12 +9,12 @@ root=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/arm64/root
 
 target=aarch64-unknown-linux-gnu
 flags="-C link-arg=--sysroot=$root"
-# Beside Debian's own compiler its standard library comes from Debian as well.
+# Debian's own Rust compiler takes its standard library from Debian, too.
 [ "$(rustc --print sysroot)" != /usr ] || flags+=" --sysroot=$root/usr"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 export CFLAGS_aarch64_unknown_linux_gnu=--sysroot=$root
-# What to build: both, or what is given: tests/arm64.sh -p lab
+# Packages to build: both, or those of the arguments, as in: tests/arm64.sh -p lab
 [ $# -gt 0 ] || set -- -p nfscope -p lab
 exec cargo build --release --target $target "$@"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The program of the arm64 packages, tried: it has no interpreter and needs no library, deb, rpm and tar have the same one, and an
+# Tests the program of the arm64 packages: it has no interpreter and needs no library, deb, rpm and tar have the same one, and an
 # emulated machine with Debian's arm64 kernel and a real nfsd runs the lab's tests with it.
 #
 #   tests/arm64_package.sh [FILTER]    (a part of the tests' names; without it every operation, counted as the kernel counts)

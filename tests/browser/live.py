@@ -72,7 +72,7 @@ def main():
         first = lambda page, table: [r[0] for r in rows(page, table)][:1]
         until(f"{SLOW} is not on top: {rows(page, '#down')}", lambda: first(page, "#down") == [SLOW])
         assert len(rows(page, "#down")) >= 3, rows(page, "#down")
-        # The same windows, chosen by the address: what clients did before is outside.
+        # This address chooses the time of the same windows: operations before it are outside.
         chosen = page.context.new_page()
         chosen.on("pageerror", lambda e: said.append(str(e)))
         chosen.goto(f"{URL}#by=client&range=900&from={begun + 0.01:.2f}&to={ended:.2f}")

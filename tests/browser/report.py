@@ -68,7 +68,7 @@ def main():
             page.mouse.move(box["x"] + 700, box["y"] + box["height"] / 2, steps=5)
             page.mouse.up()
             until("nothing selected", lambda: page.locator("#inside tbody tr").count() > 0)
-            # The page asks each second; nothing of that leaves the file.
+            # The page asks for windows each second; no request leaves the file.
             time.sleep(2)
             assert {a.split("#")[0] for a in asked} == {url}, asked
             assert said == [], said

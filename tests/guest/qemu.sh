@@ -1,6 +1,6 @@
 #!/bin/bash
-# Stands in for QEMU: virtme-ng calls it with the command line that it has composed, and four things change before the
-# real one starts.
+# virtme-ng calls this script in place of QEMU, with the command line that it has composed. Four things change before the real one
+# starts:
 #
 # - The first process is the lab's own instead of virtme-ng's. LAB_INIT is its path and its arguments.
 # - LAB_QEMU is the emulator, with the first of its arguments.

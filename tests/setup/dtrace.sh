@@ -1,9 +1,9 @@
 # The D compiler that tries the scripts for illumos: DTrace of Debian's packages, unpacked into the cache and never installed.
 # Sourced by setup.sh, after kernels.sh.
 
-# The steadiest suite that has it.
+# The most stable suite that has dtrace.
 dtrace_suite=forky
-# What dtrace is linked with comes along: Debian 12's own C library is older than the one that it needs.
+# Libraries of dtrace are unpacked with it: Debian 12's own C library is too old for it.
 dtrace_packages=(
   dtrace libdtrace2 libctf-nobfd0 libelf1t64 libc6 zlib1g libzstd1 libpcap0.8t64 libsframe3 libpfm4 libdbus-1-3 libsystemd0 libcap2
   libgcc-s1 libstdc++6 libselinux1 libpcre2-8-0 libgcrypt20 libgpg-error0 liblz4-1 liblzma5
@@ -14,14 +14,14 @@ dtrace_packages=(
 set_up_dtrace() {
   local dir=$lab/dtrace new=$lab/.dtrace.new
   step "The D compiler that tries the scripts for illumos (in $lab)"
-  # What makes the probes of a program known to it.
+  # dtrace needs python3 and binutils to register the USDT probes of a program.
   install_packages "dtrace" python3 binutils
   if [ -e "$dir/release" ]; then
     have "dtrace $(<"$dir/release") is unpacked"
     write_dtrace "$dir"
     return
   fi
-  # For this alone: kernels and OpenZFS are the newest of the other suites.
+  # This suite is added for dtrace alone: kernels and OpenZFS are the newest of the other suites.
   local suites=$apt_suites
   apt_suites="$suites $dtrace_suite"
   private_lists_read=

@@ -38,8 +38,8 @@ set_up_zfs() {
   done
 }
 
-# The version of its package that an unpacked kernel says it is. Headers of a namesake would compile as well, but then
-# the modules' BTF, which counts on from the kernel's, can be that of another one.
+# Version of the package by which an unpacked kernel was built. Headers of another build with the same release would compile as well,
+# but then the modules' BTF, which is numbered on from the kernel's, might not fit.
 kernel_version() {
   file -b "$lab/kernels/$1/boot/vmlinuz-"* | sed -nE 's/.* Debian ([^ ]+) .*/\1/p'
 }
@@ -114,7 +114,7 @@ compile_zfs() {
   make -C "$1"/source/usr/src/zfs-* -j"$(nproc)"
 }
 
-# Headers with a vmlinux (6.12) give the modules BTF. 6.1's have none, neither here nor on anyone's Debian 12.
+# Headers with a vmlinux (6.12) give the modules BTF. Debian 12's headers of 6.1 have none.
 keep_zfs() (
   set -e
   cd "$1"
