@@ -43,7 +43,7 @@ pub struct Compared {
 /// The experiments.
 #[derive(Debug)]
 pub struct Experiments {
-    /// One server without a change, recorded twice.
+    /// Recordings of a server without a change, twice.
     pub same: Compared,
     /// Pool without and with a log device.
     pub log_device: Compared,

@@ -33,7 +33,7 @@ pub struct Options {
     pub open: u32,
 }
 
-/// One size, and the counts at it.
+/// Size of the server, and the counts at it.
 #[derive(Debug)]
 pub struct Counted {
     /// Description of the size.
@@ -44,9 +44,9 @@ pub struct Counted {
     pub agent: u64,
     /// Requests whose wait for a thread is known.
     pub queued: u64,
-    /// Clients whose count is the one that they sent.
+    /// Clients whose count equals the number of their requests.
     pub clients: usize,
-    /// Events that the agent says it has lost, by probe and reason.
+    /// Events that the agent reports as lost, by probe and reason.
     pub lost: BTreeMap<String, f64>,
 }
 

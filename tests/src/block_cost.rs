@@ -56,7 +56,7 @@ impl Costs {
 /// Programs of the kernel by identifier: nanoseconds that each has run, and how often.
 type Runs = BTreeMap<u64, (u64, u64)>;
 
-/// Measures.
+/// Measures the costs of all tools.
 ///
 /// # Errors
 /// When a tool cannot be started or does not attach, and when no request reached the device.
@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<Costs> {
         "--web.listen-address",
         "127.0.0.1:0",
     ];
-    // One after the other: the kernel does not say whose a program is.
+    // Tools start one after the other: the kernel does not say which process loaded a program.
     let (_agent, nfscope) = Tool::start(&paths::nfscope_program()?, &arguments)?;
     let (_queued, queued) = Tool::start(&biolatency, &["-Q", "86400"])?;
     let (_device, device) = Tool::start(&biolatency, &["86400"])?;

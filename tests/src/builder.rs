@@ -57,7 +57,7 @@ pub enum CountedCpus {
 }
 
 impl CountedCpus {
-    /// How many.
+    /// Number of the CPUs.
     pub fn count(self) -> u32 {
         match self {
             CountedCpus::One | CountedCpus::OneSlow => 1,

@@ -22,7 +22,7 @@ pub(crate) fn of_group(group: Pid) -> f64 {
     sum(&processes(), &[group.as_raw_nonzero().get()])
 }
 
-/// Seconds that the machines of this process have used, of those that run.
+/// CPU seconds of the running machines of this process.
 pub(crate) fn of_machines() -> f64 {
     let all = processes();
     let groups = groups_of_machines(&all, getpid().as_raw_nonzero().get());

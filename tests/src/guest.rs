@@ -132,7 +132,7 @@ fn obey(from_host: &mut impl Read, group: Option<Pid>, mut input: Option<ChildSt
                 }
                 continue;
             }
-            // These are the signals that tests use; any other is a mistake in the test.
+            // Tests use only these signals; any other is a mistake in the test.
             Ok(Frame::Signal(2)) => Signal::INT,
             Ok(Frame::Signal(15)) => Signal::TERM,
             Ok(Frame::Signal(19)) => Signal::STOP,

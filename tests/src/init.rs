@@ -1,4 +1,4 @@
-//! `lab pid1`: the machine's first process. Sets the file systems up and reaps what nobody else does.
+//! `lab pid1`: the machine's first process. It sets the file systems up and reaps orphans.
 //!
 //! virtme-ng brings an init of its own, but that one waits for udev to find all the hardware of a PC, which under
 //! emulation takes twice as long as everything else. The lab needs a network card and a disk, and knows their names.
@@ -87,7 +87,7 @@ fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Into the root that is to come; these directories are then at the same paths as on the host.
+/// Moves the host's root and directories of it into the root to come; the directories are then at the same paths as on the host.
 fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
     let under = |root: &Path, path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
     let root = Path::new("/run/root");
@@ -102,10 +102,10 @@ fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Daemons that have lost their parent become ours, and must not stay as zombies: tests ask who is gone.
+/// Runs the guest and reaps every orphaned daemon: a zombie would still be found by tests that check which processes are gone.
 fn live() -> Result<()> {
     let program = std::env::current_exe().context("finding the running program")?;
-    // The path may still name the old root; in the new one it is the same.
+    // The program's path may still be that of the old root; it is the same in the new one.
     let guest = Command::new(&program)
         .arg("guest")
         .env_clear()

@@ -1,4 +1,4 @@
-//! Which kernel a lab boots, and where its unpacked package lies.
+//! Kernels of the lab, and the paths of their unpacked packages.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::variant::Variant;
 /// A kernel of the test matrix, as unpacked by `tests/setup/setup.sh lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// Debian 11: no module BTF, the oldest that must degrade with a clear reason.
+    /// Debian 11: no module BTF. The oldest kernel, which must degrade with a clear reason.
     V5_10,
     /// Debian 12.
     V6_1,
@@ -58,7 +58,7 @@ impl Kernel {
         }
     }
 
-    /// What `uname -r` will say.
+    /// Release of the kernel, as `uname -r` will print it.
     pub fn release(self) -> Result<String> {
         let file = self.dir()?.join("release");
         let release = fs::read_to_string(&file).with_context(|| {
@@ -83,12 +83,12 @@ impl Kernel {
             .join(format!("vmlinuz-{}", self.release()?)))
     }
 
-    /// Its modules.
+    /// Directory of the kernel's modules.
     pub fn modules(self) -> Result<PathBuf> {
         Ok(self.dir()?.join("lib/modules").join(self.release()?))
     }
 
-    /// OpenZFS for it: `modules/`, and `user/` with the programs and their libraries.
+    /// Directory of OpenZFS for this kernel: `modules/`, and `user/` with the programs and their libraries.
     pub fn zfs(self) -> Result<PathBuf> {
         ensure!(
             Kernel::ZFS.contains(&self),
@@ -132,7 +132,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Where `tests/setup/setup.sh lab` put kernels, ZFS and virtme-ng.
+/// Directory into which `tests/setup/setup.sh lab` put kernels, ZFS and virtme-ng.
 pub fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let root = match (set("NFSCOPE_CACHE"), set("XDG_CACHE_HOME"), set("HOME")) {

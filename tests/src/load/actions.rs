@@ -1,4 +1,4 @@
-//! The single actions of the load. Each is a few system calls on the worker's own files.
+//! Single actions of the load. Each is a few system calls on the worker's own files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -41,7 +41,7 @@ const MIX: [(&str, u32, Action); 19] = [
     ("lock", 3, Worker::lock),
 ];
 
-/// One thread of the load.
+/// Thread of the load.
 pub(super) struct Worker {
     dir: PathBuf,
     random: u64,
@@ -270,7 +270,7 @@ impl Worker {
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 8 * BLOCK as u64)?;
         rustix::fs::fallocate(&file, punch, BLOCK as u64, BLOCK as u64)?;
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(0))?;
-        // What fallocate() set aside and nobody wrote is no data: there may be none behind the hole (ENXIO).
+        // Blocks that fallocate() reserved and no write filled are no data: there may be none behind the hole (ENXIO).
         match rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(BLOCK as u64)) {
             Ok(_) | Err(rustix::io::Errno::NXIO) => Ok(()),
             Err(e) => Err(e.into()),
