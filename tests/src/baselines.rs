@@ -60,7 +60,7 @@ pub struct Experiments {
 pub struct GroupCommit {
     /// Output of `nfscope capacity` on a recording with one client.
     pub text: String,
-    /// Requests per second that the log takes, as predicted for [`THREADS`] threads.
+    /// Requests per second that the log takes, as predicted for `THREADS` threads.
     pub predicted: f64,
     /// Requests per second with more clients than threads, each of which asks again at once.
     pub measured: f64,
