@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds nfscope and lab for arm64, as the machines of LAB_FLAVOUR=arm64 run them: target/aarch64-unknown-linux-gnu/release/.
-# tests/setup/setup.sh arm64 gets what that takes.
+# tests/setup/setup.sh arm64 installs its requirements.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -92,7 +92,7 @@ elif cargo metadata --offline --locked --format-version 1 2>&1 >/dev/null | grep
   skip "cargo deny" "libraries of other platforms are not in cargo's cache: tests/setup/setup.sh lint, or cargo fetch --locked"
 else
   check "cargo deny: licences, bans, sources" "see each message, or deny.toml" cargo deny --offline --log-level error check licenses bans sources
-  # The advisories of RustSec come by git; a host without that network uses a copy that is there.
+  # RustSec's advisories come by git; a host without that network uses an existing copy.
   if compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-db*/*" >/dev/null; then
     check "cargo deny: advisories" "update the crate, or say in deny.toml why it is no danger" \
       cargo deny --offline --log-level error check advisories

@@ -70,8 +70,7 @@ export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
 broken=()
 stages=
 
-# stage <name> <title> <command...>: runs it and notes how long it took. A stage that fails hides none that can go on
-# without it.
+# stage <name> <title> <command...>: runs the command and notes its time. The next stages run after a failure, too, if they can.
 stage() {
   local name=$1 title=$2 began=$SECONDS status
   shift 2
@@ -104,7 +103,7 @@ tests() {
   local expression=()
   [ -z "$filter" ] || expression=(-E "$filter")
   nextest run --profile $profile --workspace --no-tests pass "${expression[@]}" "$@"
-  # 100: tests have failed, and the report says which.
+  # nextest exits with 100 if tests failed; the report names them.
   [[ $? == 0 || $? == 100 ]] || broken+=("cargo nextest")
   [ -e target/nextest/$profile/junit.xml ] || broken+=("no test has run")
   # nextest runs no examples of documentation; the lab has one.
@@ -112,7 +111,7 @@ tests() {
 }
 
 if [ -n "$machines" ]; then
-  # A fresh machine downloads for minutes, and configures OpenZFS on one CPU: the build has the other one.
+  # A fresh machine downloads for minutes, and configures OpenZFS on one CPU: the build uses the other one.
   stage "set-up for the build" "Set-up for the build" tests/setup/setup.sh build || broken+=("tests/setup/setup.sh build")
   build_begin
   stage set-up "Set-up of the rest" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")

@@ -304,7 +304,7 @@ def every_drill_down_has_the_numbers_of_the_raw_breakdown(page):
         raw = raw_breakdown(by, where)
         assert raw, (by, where)
         until(f"not the numbers of {by} {where}: {raw}, {shown_breakdown(page)}", lambda: seconds_of(shown_breakdown(page), raw) >= 1)
-    # A name that the agent does not take as a filter is refused in words, and stays text.
+    # A name that the agent does not accept as a filter is refused with a message, and stays text.
     page.locator("#down").get_by_role("button", name="<img").first.click()
     until("not refused", lambda: "is no value" in page.locator("#down-note").inner_text())
     assert "\\u202e" in page.locator("#down-note").inner_text() and page.locator("img").count() == 0

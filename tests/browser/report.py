@@ -41,7 +41,7 @@ def main():
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         said = []
         page = opened(browser, URL, said, [])
-        # The day has three incidents, and two recordings of each side to compare.
+        # The demonstration's day has three incidents, and two recordings of each side to compare.
         kinds = ["thread starvation", "slow disk", "slow intent log"]
         until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in kinds), 150)
         until("no recordings", lambda: page.locator("#show option").count() == 7)

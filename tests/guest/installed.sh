@@ -28,13 +28,13 @@ eventually() { # eventually <seconds> <command...>
 }
 
 units() { systemctl list-unit-files --no-legend --no-pager >/root/units; }
-# Files, users and units; not what dpkg, systemd and the kernel note about every package and service.
+# Files, users and units, without those that dpkg, systemd and the kernel keep for every package and service.
 state() {
   find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \
     -o -path /var/cache -o -path /var/lib/dpkg -o -path /var/lib/nfs -o -path /root -o -path /mnt -o -path /srv -o -path /etc/ld.so.cache \) -prune -o -print | sort
   getent passwd
   getent group
-  # On a busy host systemd may not answer in time while it boots.
+  # systemd may not answer in time while it boots on a busy host.
   eventually 10 units && awk '{ print "unit", $1, $2 }' /root/units
 }
 
@@ -144,7 +144,7 @@ purges() {
   state >/root/after && diff /root/before /root/after
 }
 
-# Ansible's programs are those of the host that made this machine, at the same place.
+# Ansible's programs come from the host that made this machine, at the same place.
 ansible_is_there() {
   local programs
   programs=$(cat /root/ansible/programs)

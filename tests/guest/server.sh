@@ -14,8 +14,8 @@ in_memory() {
   xargs touch -ch <"$1"
 }
 
-# disk_up <name> <device>: /dev/mapper/<name>, as fast as the device until disk_delay says otherwise.
-# There is no udev: the node is made by hand.
+# disk_up <name> <device>: makes /dev/mapper/<name>, as fast as the device until disk_delay changes it. dmsetup makes the node,
+# because there is no udev.
 disk_up() {
   modprobe -a virtio_blk dm_delay || { say "this kernel has no dm_delay"; return 1; }
   dmsetup create "$1" --noudevsync --table "$(disk_table "$2" 0 0)" && dmsetup mknodes
@@ -37,8 +37,8 @@ disk_delay() {
 # Modules of ZFS, each before those that need it. From 2.2 on there are only the first and the last.
 zfs_modules="spl zavl znvpair zunicode zcommon zlua icp zzstd zfs"
 
-# zfs_load [<directory>]: inserts the modules that the host has built there, and makes zpool and zfs, which come with
-# libraries of their own, commands like any other. Later calls remember the directory.
+# zfs_load [<directory>]: inserts the modules that the host has built there, and makes zpool and zfs commands in /usr/sbin, with the
+# libraries that they need. Later calls remember the directory.
 zfs_load() {
   local name
   if [ $# = 1 ]; then
@@ -72,8 +72,8 @@ zfs_up() {
   zfs_load && zpool import -d /dev/mapper -o cachefile=none tank
 }
 
-# export_up <file system> [<disk> [<disk for its log>]]: mounts what is to be exported at /run/exp. Disks are made file
-# systems on the host, but a log on a disk of its own belongs to one file system, and mkfs wants to see both.
+# export_up <file system> [<disk> [<disk for its log>]]: mounts the file system to be exported at /run/exp. The host makes file
+# systems on disks, but not with a log on a disk of its own: mkfs needs both disks.
 export_up() {
   local fs=$1 disk=${2:-} log=${3:-}
   mkdir -p /run/exp

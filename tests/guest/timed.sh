@@ -21,7 +21,7 @@ null_disk() {
   dmsetup create "$1" --noudevsync --table "0 $((size * 2048)) linear $(null_device "$1") 0" && dmsetup mknodes
 }
 
-# null_device <name>: newer kernels name it as its directory.
+# null_device <name>: prints its device, which newer kernels name as its directory.
 null_device() {
   local device=/dev/$1
   [ -e "$device" ] || device=/dev/nullb$(cat "/sys/kernel/config/nullb/$1/index")
@@ -42,8 +42,8 @@ null_gone() {
   rmdir "$dir"
 }
 
-# scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports it, new and empty, in place of what was
-# exported. The log's disk has log_mib MiB (64). zfs needs its modules: zfs_load.
+# scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports a new, empty file system in place of the last one. The
+# log's disk has log_mib MiB (64). zfs needs its modules: zfs_load.
 scene_up() {
   local fs=$1 log=
   scene_down || return

@@ -1,9 +1,9 @@
-# A machine with Debian's arm64 kernel, fully emulated, and what builds nfscope for it. Sourced by setup.sh, after kernels.sh
-# and qemu.sh.
+# Debian's arm64 kernel and root for an emulated machine, and the tools that build nfscope for it. Sourced by setup.sh, after
+# kernels.sh and qemu.sh.
 #
-# $lab/arm64/root/ is the machine's root file system: Debian's arm64 packages, unpacked and never installed. The cross compiler
-# takes libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last: a change of what is
-# in them takes effect once they are removed. The kernel is $lab/kernels/6.12-arm64/.
+# $lab/arm64/root/ is the machine's root file system: Debian's arm64 packages, unpacked and never installed. The cross compiler takes
+# libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last: remove them to apply a change of
+# their packages. The kernel is $lab/kernels/6.12-arm64/.
 
 arm64_kernels=(
   "6.12-arm64 ^linux-image-6\.12\.[0-9]+\+deb12-arm64-unsigned$"

@@ -9,8 +9,8 @@ dtrace_packages=(
   libgcc-s1 libstdc++6 libselinux1 libpcre2-8-0 libgcrypt20 libgpg-error0 liblz4-1 liblzma5
 )
 
-# $lab/dtrace/ has the program `dtrace`, its script, which is written anew each time, lib/ as the packages ship it, and `release`, the
-# last of what is unpacked.
+# $lab/dtrace/ has the program `dtrace`, a script that is written anew each time; lib/ as the packages ship it; and `release`, written
+# last of the unpacked files.
 set_up_dtrace() {
   local dir=$lab/dtrace new=$lab/.dtrace.new
   step "The D compiler that tries the scripts for illumos (in $lab)"
@@ -46,10 +46,10 @@ unpack_dtrace() (
   # Debian 13 and later have /lib in /usr/lib; packages may still ship either.
   libraries=$2/root/usr/lib/x86_64-linux-gnu
   cp -r root/usr/lib/x86_64-linux-gnu/dtrace lib
-  # The name of a block device's major number comes from a symbol that kernels without CONFIG_KALLSYMS_ALL do not tell. Without
-  # it no script compiles, and no test looks at that name.
+  # The name of a block device's major number comes from a symbol that kernels without CONFIG_KALLSYMS_ALL do not export. Without this
+  # change no script compiles there, and no test uses that name.
   sed -i -z 's/stringof(((struct blk_major_name \*\*)&vmlinux`major_names)\[[^]]*\]->name)/"disk"/' lib/*/io.d
-  # dtrace sets a uprobe on its own file, so that it cannot be started by way of another dynamic linker.
+  # dtrace sets a uprobe on its own file, so that another dynamic linker cannot start it.
   cp root/usr/sbin/dtrace dtrace.bin
   root/usr/bin/patchelf --set-interpreter "$2/root/usr/lib64/ld-linux-x86-64.so.2" \
     --force-rpath --set-rpath "$libraries" dtrace.bin
@@ -57,7 +57,7 @@ unpack_dtrace() (
   rm -rf debs root/usr/share
 )
 
-# write_dtrace <directory of DTrace>: the script `dtrace` there, where it is not so yet
+# write_dtrace <directory of DTrace>: writes the script `dtrace` there, if it differs
 write_dtrace() {
   local new
   new=$(mktemp)
@@ -78,7 +78,7 @@ done
 exec $1/dtrace.bin -xsyslibdir=$1/lib "\$@"
 SCRIPT
   if ! cmp -s "$new" "$1/dtrace"; then
-    # Replaced in one step, so that a test that runs meanwhile never reads half of it.
+    # The script is replaced in one step, so that a test never reads half of it.
     run "dtrace: its script" "check that you may write into $1" install -m 755 "$new" "$1/.dtrace"
     mv "$1/.dtrace" "$1/dtrace"
   fi

@@ -4,8 +4,8 @@
 # $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, but for modules without compression and
 # signature (plain_modules.py), and `release`, written last.
 
-# name, and the packages' names as extended regular expressions: the newest match of each is taken. Modules of Debian's
-# backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is there for that.
+# Names of kernels, and their packages as extended regular expressions: the newest match of each is taken. Modules of Debian's
+# backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is tested for that.
 kernels=(
   "5.10 ^linux-image-5\.10\.0-[0-9]+-amd64-unsigned$"
   "6.1 ^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
@@ -37,8 +37,8 @@ private_apt() {
     -o APT::Get::List-Cleanup=0 "${apt_options[@]}" "$@"
 }
 
-# The host's Debian sources with the lab's suites in place of the host's own, so that a mirror that works here is
-# used for these as well. Only package lists are fetched (Targets), not the far larger descriptions.
+# Writes the host's Debian sources with the lab's suites in place of the host's own, so that a working mirror is used for these as
+# well. Only package lists are fetched (Targets), not the far larger descriptions.
 write_private_sources() {
   local main security
   main=$(debian_source '^bookworm$')
@@ -178,8 +178,8 @@ download_into() {
   cd "$1" && shift && private_apt apt-get download "$@"
 }
 
-# The modules' directory must be lib/modules, and modules.dep, which a package's post-install script would make,
-# must be there before a read-only guest asks for it.
+# Unpacks packages. Modules must be in lib/modules, and modules.dep, which a package's post-install script would make, must exist
+# before a read-only guest reads it.
 unpack_into() (
   set -e
   cd "$1"

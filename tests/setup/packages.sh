@@ -72,7 +72,7 @@ set_up_helm() {
   fi
 }
 
-# set_up_cargo_tool <crate> <version>: built quickly, because it runs for a second
+# set_up_cargo_tool <crate> <version>: builds with little optimization, because the tool runs for a second
 set_up_cargo_tool() {
   local crate=$1 version=$2
   if [ "$(cat "$packages_dir/tools/$crate.version" 2>/dev/null)" = "$version" ]; then

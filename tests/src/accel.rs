@@ -43,7 +43,7 @@ impl Accel {
     /// Longest time until a machine answers.
     pub fn boot_timeout(self, counting: bool) -> Duration {
         match self {
-            // A kernel that boots at all under KVM is up in seconds.
+            // Kernels that boot at all under KVM are up in seconds.
             Accel::Kvm { trial: true } => Duration::from_secs(30),
             // icount machines only have the CPU time that other processes leave: a tenth of a core for minutes.
             _ if counting => Duration::from_secs(1200),

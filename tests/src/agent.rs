@@ -22,7 +22,7 @@ pub struct Agent {
     log: PathBuf,
     running: Running,
     port: Port,
-    /// Time of the last snapshot by the machine's CLOCK_MONOTONIC; zero while the agent attaches.
+    /// Time of the last snapshot by the machine's CLOCK_MONOTONIC; zero before the first one and while the agent attaches.
     last: Mutex<Duration>,
 }
 

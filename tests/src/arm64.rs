@@ -1,5 +1,5 @@
-//! Machines with Debian's arm64 kernel (`LAB_FLAVOUR=arm64`), emulated whatever the host is. Their root file system is not the
-//! host's, and what runs in them is built for them: `tests/arm64.sh`.
+//! Machines with Debian's arm64 kernel (`LAB_FLAVOUR=arm64`), emulated on any host. Their root file system is not the host's, and
+//! programs for them are built by `tests/arm64.sh`.
 
 use std::path::{Path, PathBuf};
 

@@ -15,7 +15,7 @@ use crate::control::Running;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// How long to record, and what to keep.
+/// Length of the recordings, and the directory of the reports.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
@@ -24,7 +24,7 @@ pub struct Options {
     /// Seconds of the machine for each side of a comparison, in three recordings with windows of one second
     #[arg(long, default_value_t = 60)]
     pub seconds: u32,
-    /// Keep the reports here
+    /// Directory that keeps the reports
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ impl Experiments {
     }
 }
 
-/// Requests of the pool's disk and of the log device take this long, in milliseconds.
+/// Milliseconds of each request to the pool's disk and to the log device.
 const DISK_MS: f64 = 8.0;
 const LOG_MS: f64 = 0.1;
 /// Threads of the server whose journal is measured.
@@ -95,7 +95,7 @@ pub(crate) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Wraps a machine and its agent, for recordings of `seconds`.
+    /// Wraps a machine and its agent, for `seconds` of recordings.
     pub(crate) fn of(server: &'a Server, agent: &Agent, seconds: u32) -> Result<Bench<'a>> {
         Ok(Bench {
             server,

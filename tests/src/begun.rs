@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::nice;
 
-/// Names the file that a load makes when it begins.
+/// Variable with the path of the file that a load makes when it begins.
 pub const BEGUN: &str = "LAB_BEGUN";
 
 /// Announces the begin of the load.

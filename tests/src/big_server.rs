@@ -42,7 +42,7 @@ pub struct Counted {
     pub kernel: u64,
     /// Operations that the agent timed.
     pub agent: u64,
-    /// Requests whose wait for a thread is known.
+    /// Requests with a known wait for a thread.
     pub queued: u64,
     /// Clients whose count equals the number of their requests.
     pub clients: usize,

@@ -123,29 +123,29 @@ impl Builder {
         self
     }
 
-    /// Writes and flushes of the exported disk take this much longer, until [`Server::delay`] says otherwise.
+    /// Delays writes and flushes of the exported disk by this time, until [`Server::delay`] changes it.
     pub fn slow(mut self, delay: Duration) -> Self {
         self.delay = Delay::writes(delay);
         self.delayed |= !delay.is_zero();
         self
     }
 
-    /// The exported disk can be made slower and faster while the machine runs: [`Server::delay`].
+    /// Makes the speed of the exported disk changeable while the machine runs: [`Server::delay`].
     pub fn delayed(mut self) -> Self {
         self.delayed = true;
         self
     }
 
-    /// The exported file system (ext4, xfs or zfs) keeps its log on a disk of its own, which can be made slower and faster
-    /// while the machine runs: [`Server::delay`].
+    /// Keeps the log of the exported file system (ext4, xfs or zfs) on a disk of its own, whose speed can be changed while the
+    /// machine runs: [`Server::delay`].
     pub fn external_log(mut self) -> Self {
         self.spec.log_disk = true;
         self.spare_log = false;
         self
     }
 
-    /// The disk of [`Builder::external_log`] is there, as `/dev/mapper/log`, but nothing uses it yet:
-    /// `zpool add -f tank log /dev/mapper/log`.
+    /// Adds the disk of [`Builder::external_log`] as `/dev/mapper/log`, but does not use it yet: `zpool add -f tank log
+    /// /dev/mapper/log`.
     pub fn spare_log(mut self) -> Self {
         self.spec.log_disk = true;
         self.spare_log = true;
@@ -248,7 +248,7 @@ impl Builder {
         let mut script = String::new();
         if self.fs == "zfs" {
             script += &format!("zfs_load {}\n", self.spec.kernel.zfs()?.display());
-            // zpool partitions a whole disk and waits for udev to see it; a mapped one it takes as it is.
+            // zpool takes a mapped disk as it is; it partitions others and waits for udev.
             self.delayed = true;
         }
         let started = Instant::now();

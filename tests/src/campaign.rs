@@ -22,10 +22,10 @@ pub struct Options {
     /// The plan files
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Try them with `nfscope experiment check`, and make no run
+    /// Check the campaigns with `nfscope experiment check`, and make no run
     #[arg(long)]
     pub check: bool,
-    /// Read them with `nfscope experiment check --dry-run`, and set nothing
+    /// Read the campaigns with `nfscope experiment check --dry-run`, and set nothing
     #[arg(long, conflicts_with_all = ["check", "short"])]
     pub dry_run: bool,
     /// Make one round of short runs: every combination once, for a second or two, with 2 and 4 processes
@@ -34,7 +34,7 @@ pub struct Options {
     /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
     #[arg(long)]
     pub zfs: bool,
-    /// Keep the store and the plans of experiments here
+    /// Directory that keeps the store and the plans of experiments
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<String> {
     Ok(said)
 }
 
-/// Keys of a plan file that make it long, and their values in a short one. A recording has ten windows at least.
+/// Keys of a plan file that make it long, and their values in a short one. A recording has at least ten windows.
 const SHORT: [(&str, &str); 5] = [
     ("replicates", "1"),
     ("runtime", "\"1s\""),

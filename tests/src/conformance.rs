@@ -45,7 +45,7 @@ then: lab conformance --pynfs pynfs --cthon cthon04";
 /// A run of a suite.
 #[derive(Debug)]
 struct Run {
-    /// Its name in the report.
+    /// Name of the run in the report.
     name: String,
     /// Commands that run in the machine.
     script: String,
@@ -116,7 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// Runs the suites against a running server. No client may have it mounted.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn all(server: &Server, agent: &Agent, options: &Options) -> Result<String> {
     let (mut text, mut wrong) = (String::new(), Vec::new());
     for suite in suites(options)? {

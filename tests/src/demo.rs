@@ -114,7 +114,7 @@ fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
         .with_context(|| format!("starting {} supervisor", lab.display()))
 }
 
-/// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or `fine` says that there is nothing to look at.
+/// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or an error of `fine`.
 fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
     if address.port() != PORT {
         println!(

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::baselines::{Bench, STORE, agent_of, boot};
 use crate::kernel::Kernel;
 
-/// How long to record, and what to keep.
+/// Length and number of the runs, and the directory of the results.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
@@ -25,7 +25,7 @@ pub struct Options {
     /// How often each combination is run
     #[arg(long, default_value_t = 3)]
     pub replicates: u32,
-    /// Keep the page here
+    /// Directory that keeps the page
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }

@@ -17,7 +17,7 @@ pub enum Kernel {
     V6_1,
     /// Debian 12's security suite, Debian 13: the default.
     V6_12,
-    /// A backport to Debian 13: BTF of its modules has copies of the kernel's own types, as that of modules built by DKMS.
+    /// A backport to Debian 13: BTF of its modules has copies of the kernel's own types, as BTF of modules built by DKMS has.
     V6_18,
     /// Debian unstable: dynamic nfsd threads.
     V7_2,
@@ -47,7 +47,7 @@ impl Kernel {
         }
     }
 
-    /// The short name, which is also its directory's.
+    /// Short name of the kernel, and of its directory.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::V5_10 => "5.10",

@@ -14,7 +14,7 @@ pub struct KernelCounters {
     pub cache_hits: u64,
     /// Duplicate request cache: misses.
     pub cache_misses: u64,
-    /// Requests that the duplicate request cache does not concern.
+    /// Requests that bypass the duplicate request cache.
     pub cache_bypassed: u64,
     /// Bytes of READ replies.
     pub bytes_read: u64,

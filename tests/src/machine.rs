@@ -260,7 +260,7 @@ impl Machine {
         &self.lab
     }
 
-    /// Gives the machine a program under a name of its own, and returns the path.
+    /// Installs a program in the machine under a name of its own, and returns the path.
     pub fn install(&self, program: &Path, name: &str) -> Result<PathBuf> {
         install(&self.dir, program, name)
     }
@@ -288,7 +288,7 @@ impl Drop for Machine {
 const SHARED: &str = "shared";
 
 /// Links or copies a program into the machine's directory, because a machine believes that the host's files do not change. A build
-/// beside the machine changes a program's path, but not the link.
+/// replaces the file at the program's own path, but not the link.
 fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
     let programs = dir.join("programs");
     let link = programs.join(name);

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 pub const GREETING: &str = "nfscope lab 1\n";
 /// The port of the machine's command server.
 pub const CONTROL_PORT: u16 = 9900;
-/// The ports inside the machine that agents listen on: each takes the first that is free.
+/// Ports inside the machine for agents: each agent takes the first free one.
 pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
 
-/// A shell command to run, or time to let pass.
+/// Shell command to run, or time to let pass.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Request {
     /// Script for `bash -c`.

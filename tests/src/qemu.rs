@@ -85,7 +85,7 @@ pub fn options(
     );
     let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
     for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
-        // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
+        // The guest sees a volatile write cache and sends its flushes; the host need not honour them.
         options += &format!(
             " -drive file={}/{disk}.img,if=none,id={disk},format=raw,cache=unsafe -device virtio-blk-pci,drive={disk}",
             dir.display()

@@ -15,7 +15,7 @@ pub enum SlowLine {
         /// Number of them.
         left_out: u64,
     },
-    /// An operation.
+    /// Slow operation.
     Op(Box<SlowOp>),
 }
 

@@ -48,5 +48,5 @@ impl Spec {
     }
 }
 
-/// Eight nanoseconds an instruction: a busy second of the machine takes the host about one.
+/// Eight nanoseconds an instruction: a busy second of the machine takes the host about one second.
 const DRIVEN_SHIFT: u32 = 3;

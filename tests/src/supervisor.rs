@@ -4,8 +4,8 @@
 //! Ctrl-C, `kill -9` - the pipe closes, and the supervisor kills the machine's whole process group and removes its directory, unless
 //! a file called `keep` asks for the logs.
 //!
-//! Its standard input is that pipe, its standard output the lock of the slot (held, never written to, so that a slot
-//! is free only when its machine is gone), its standard error the machine's console log.
+//! Standard input is that pipe. Standard output is the lock of the slot, held and never written to, so that a slot is free only when
+//! its machine is gone. Standard error is the machine's console log.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -58,7 +58,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         }
     });
     let status = machine.wait().context("waiting for the machine")?;
-    // A machine that died by itself is a finding: its owner learns of it, and may want the logs.
+    // A machine that ended by itself is a finding: its owner reads this file, and may want the logs.
     fs::write(dir.join(ENDED), format!("{status}\n")).ok();
     while !OWNER_GONE.load(Ordering::SeqCst) {
         thread::sleep(Duration::from_millis(20));

@@ -14,7 +14,7 @@ pub struct Variant {
     /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`, or `arm64`, which is another architecture as
     /// well.
     pub flavour: Option<String>,
-    /// `LAB_CPUS`: CPUs of machines that do not ask for a number themselves.
+    /// `LAB_CPUS`: CPUs of machines without a number of their own.
     pub cpus: Option<u32>,
     /// `LAB_KERNEL_ARGS`: words for the kernel's command line.
     pub kernel_args: Option<String>,

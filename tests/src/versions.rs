@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// How long to measure.
+/// Number and length of the measurements.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
@@ -23,7 +23,7 @@ pub struct Options {
     /// Seconds of a block
     #[arg(long, default_value_t = 2)]
     pub seconds: u32,
-    /// Keep the pages here
+    /// Directory that keeps the pages
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }

@@ -32,7 +32,7 @@ pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// A load of kernel clients, of every kind of operation.
+/// A load of kernel clients, with every kind of operation.
 pub fn a_mixed_load_is_counted(server: &Server, agent: &Agent, operations: u64) -> Result<()> {
     let kernel = server.kernel();
     let before = settled(server, &[agent])?;
@@ -58,7 +58,7 @@ pub fn has_every_kind(counted: &KernelCounters) {
     assert!(counted.op4("read") + counted.op4("read_plus") > 0);
 }
 
-/// The kernel is the one that the machine was asked for.
+/// The machine runs the kernel that was asked for.
 pub fn the_kernel_is(server: &Server, kernel: Kernel) -> Result<()> {
     assert_eq!(server.sh("uname -r")?.stdout.trim(), kernel.release()?);
     Ok(())

@@ -38,9 +38,8 @@ pub struct CountedLoad {
 
 /// Sends every call of the raw client, and a load of kernel clients.
 ///
-/// With one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
-/// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are
-/// counted per CPU.
+/// The machine has one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers (net/sunrpc/svc.c,
+/// vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are counted per CPU.
 pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<CountedLoad> {
     let kernel = server.kernel();
     let alone = kernel == Kernel::V6_1;

@@ -14,7 +14,7 @@ pub fn are_as_slow_as_told(server: &Server) -> Result<()> {
     done
 }
 
-/// Synchronous writes wait for the log's disk and for no other, and a pool takes one while it serves.
+/// Synchronous writes of a pool wait for the log's disk alone, and a pool takes such a disk while it serves.
 pub fn of_a_pool_are_as_slow_as_told(server: &Server) -> Result<()> {
     let done = a_pool_takes_a_log_disk(server);
     all_are_fast(server)?;

@@ -162,7 +162,7 @@ fn program() -> Result<PathBuf> {
     lab::nfscope_program()
 }
 
-/// Runs nfscope in the machine, by way of another program if one is given.
+/// Runs nfscope in the machine, with the words of `by` in front.
 fn nfscope(server: &Server, by: &str, arguments: &str) -> Result<Output> {
     outcome(
         server,
@@ -272,7 +272,7 @@ fn no_start_waits_for_a_path(server: &Server) -> Result<()> {
         }
         ensure!(!said.contains("backtrace"), "{option} {path}:\n{said}");
     }
-    // An agent measures without its history.
+    // An agent without its history still measures.
     let mut agent = server.agent(&["--history", "1h", "--history-directory", FUSE])?;
     says_what_hangs(server, &mut agent)?;
     // The admin can end a replay of a recording that cannot be read.
@@ -308,7 +308,7 @@ fn says_what_hangs(server: &Server, agent: &mut Agent) -> Result<()> {
     Ok(())
 }
 
-/// Scrapes, the page's history, the recordings, and the control socket.
+/// Checks that the agent answers: scrapes, the page's history, the recordings, and the control socket.
 fn answers(server: &Server, agent: &Agent) -> Result<()> {
     let log = || agent.log();
     ensure!(agent.get("/-/healthy").is_ok(), "no answer: {}", log());

@@ -273,7 +273,7 @@ fn cell(p: &ProbeStatus) -> (String, Option<String>) {
         _ => "no",
     };
     let shown = !p.reason.is_empty() && p.state != ProbeState::Unused;
-    // The hook's name is in the program's row of `nfscope check`.
+    // The hook's own name is replaced by its kind, because its program's row of `nfscope check` has the name.
     (
         what.to_owned(),
         shown.then(|| p.reason.replace(&p.hook, kind)),

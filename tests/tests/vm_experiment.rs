@@ -24,7 +24,7 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
         let value = e["effect"].as_f64().context("no value")?;
         anyhow::Ok((value, e["found"] == true))
     };
-    // A is log, B is threads, C is sync.
+    // The factors are A: log, B: threads, C: sync.
     for (word, range) in [("A", 0.1..0.3), ("C", 20.0..100.0), ("AC", 0.1..0.3)] {
         let (value, found) = effect(word)?;
         ensure!(found && range.contains(&value), "{word}: {value}");

@@ -229,7 +229,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     checks.run("the kernel log", || {
         call_counts::the_kernel_log_is_clean(&server)
     });
-    // 6.1 keeps no program from running, and a reply of it does not say where its status is (rq_accept_statp, 6.4).
+    // 6.1 skips no program by itself, and its replies have no pointer to their status (rq_accept_statp, 6.4).
     if kernel != Kernel::V6_1 {
         checks.run("skipped programs", || {
             coverage::survives_skipped_programs(&server)

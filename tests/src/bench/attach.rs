@@ -188,7 +188,7 @@ fn healthy(server: &Server, arguments: &[&str]) -> Result<Agent> {
     Ok(agent)
 }
 
-/// Starts the agent, and waits until its probes are attached.
+/// Starts the agent with or without phases, and checks that it has them or not.
 pub(super) fn agent(server: &Server, phases: bool) -> Result<Agent> {
     let arguments: &[&str] = if phases { &[] } else { &["--no-phases"] };
     let agent = healthy(server, arguments)?;

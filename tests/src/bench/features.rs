@@ -27,7 +27,7 @@ const RARE: [&str; 7] = [
     "nfsd_upcall",
 ];
 
-/// Table of instructions in all programs with this attached, request by request.
+/// Text with the instructions in all programs with this attached, request by request.
 pub(super) fn told(all: &[Measured], with: With) -> String {
     let (cases, of): (_, &dyn Fn(Case) -> Option<Figure>) = match with {
         With::ClientView => (Case::of_client_view(), &|case| {

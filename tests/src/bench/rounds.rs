@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     say(&format!("booting kernel {}", options.kernel));
     let bench = Bench::boot(options)?;
     let rounds = options.rounds();
-    // The first measurement would warm caches for the others.
+    // Caches are warmed here, not by the first measurement.
     if rounds > 0 {
         bench.measure(100, false)?;
     }

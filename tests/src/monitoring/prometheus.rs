@@ -53,8 +53,7 @@ impl Release {
         Ok(path)
     }
 
-    /// Runs promtool with these arguments and this file, if any, as its standard input: whether it was content, and all
-    /// that it said.
+    /// Runs promtool with these arguments and this file, if any, as its standard input. Returns whether it succeeded, and its output.
     pub fn promtool(self, arguments: &[&str], input: Option<&Path>) -> Result<(bool, String)> {
         let stdin = match input {
             Some(path) => File::open(path)

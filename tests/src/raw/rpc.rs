@@ -287,7 +287,7 @@ impl Connection {
         loop {
             let (answered, reply) = self.receive_any()?;
             match self.again.iter().position(|again| *again == answered) {
-                // The second reply to an earlier call.
+                // A second reply to an earlier call is dropped.
                 Some(n) if answered != xid => drop(self.again.swap_remove(n)),
                 _ => return Ok(reply),
             }

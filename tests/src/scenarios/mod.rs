@@ -124,8 +124,8 @@ pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verd
     Ok(verdicts)
 }
 
-/// The scenarios of this kernel that `make test` judges: all of them on 6.12, and on 6.1 every healthy server and one of each kind of
-/// cause, because a diagnosis is the same program on both.
+/// Scenarios of this kernel that `make test` judges: all of them on 6.12, and on 6.1 every healthy server and one scenario of each
+/// kind of cause, because the diagnosis is the same program on both.
 ///
 /// # Errors
 /// Fails if a scenario cannot be read.

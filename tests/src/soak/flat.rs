@@ -1,9 +1,9 @@
 //! Definition of "flat". Only settled rounds are compared with each other:
 //!
 //! - The first quarter of the rounds does not count: caches fill, and clients get their series.
-//! - The first twenty minutes do not count. The agent keeps a quarter of an hour in memory, and the answer to `/windows` grows until it
-//!   is full: the memory of both processes goes with it, in steps, because an answer that has grown needs a larger place. Five minutes
-//!   later both have found it.
+//! - The first twenty minutes do not count. The agent keeps a quarter of an hour in memory, and the answer to `/windows` grows until
+//!   then. The memory of both processes grows with it, in steps, because a larger answer needs a larger allocation. Both are settled
+//!   five minutes later.
 //! - The first five minutes of a restarted process do not count, and neither do rounds before it has lived through each event. While
 //!   nfsd's module is replaced requests wait, and then all of them are answered at once: memory has a peak there.
 //!
@@ -40,7 +40,7 @@ pub struct Course {
     pub first: f64,
     /// Median of the last third of the settled rounds.
     pub last: f64,
-    /// The highest of all rounds.
+    /// Highest value of all rounds.
     pub most: f64,
     /// Slope of the settled rounds by least squares, in an hour.
     pub slope: f64,
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_growing_is_not() {
-        // A page every 20 s is 720 KiB an hour: half of it lies between the middles of the thirds.
+        // A page every 20 s is 720 KiB an hour. Half of that growth lies between the middles of the first and the last third.
         let leak = course(|h| 9000.0 + 720.0 * h).expect("enough rounds");
         assert!(!leak.flat(), "{leak:?}");
         assert!((leak.slope - 720.0).abs() < 1.0, "{leak:?}");

@@ -7,7 +7,7 @@ use crate::scenarios::{Expected, Fault, Place, Scenario};
 
 /// Bytes of READs and WRITEs in pairs with another change.
 const SIZE: u32 = 4096;
-/// OpenZFS frees the blocks of its log only every few seconds, and writes those that find no room to the main disks.
+/// OpenZFS frees the blocks of its log only every few seconds, and writes blocks without room to the main disks.
 const ZFS_LOG_MIB: u32 = 512;
 const LOG_MIB: u32 = 64;
 

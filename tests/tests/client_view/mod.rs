@@ -169,7 +169,7 @@ fn agrees(
         if !versions.contains(&version) {
             continue;
         }
-        // The client of NFSACL has a NULL of its own, which mountstats does not have.
+        // The client of NFSACL sends a NULL of its own, which mountstats does not have.
         if (version, op.as_str()) == ("3", "null") {
             continue;
         }

@@ -173,7 +173,7 @@ impl Says {
             let n = key.split(':').nth(1).unwrap_or_default();
             n.trim_matches([' ', '}']).parse::<u64>().unwrap_or(0)
         };
-        // The number before (or behind) a word.
+        // Number in the first line that contains `word`.
         let near = |name: &str, word: &str| {
             let line = section(name).lines().find(|l| l.contains(word))?;
             line.split(' ').find_map(|w| w.parse::<u64>().ok())

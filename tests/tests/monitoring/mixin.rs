@@ -1,4 +1,4 @@
-//! The mixin renders to the files of this repository, and its settings change what they are named after.
+//! The mixin renders to the files of this repository, and its settings change the values that they name.
 
 use std::fs;
 use std::process::Command;

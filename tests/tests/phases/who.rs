@@ -118,8 +118,8 @@ pub fn each_walk(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
-/// The given agent has a series for each client, the other only for the busiest. It selects those in its own process, alike on every
-/// kernel: one kernel is enough.
+/// The given agent has a series for each client, a second one only for the busiest. The second agent selects those in its own
+/// process, alike on every kernel: one kernel is enough.
 pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = match server.kernel() {
         Kernel::V6_12 => Some(server.agent(&["--max-clients", &BUSY.to_string()])?),
