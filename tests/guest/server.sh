@@ -7,9 +7,9 @@ export LC_ALL=C
 say() { printf 'lab: %s\n' "$*" >&2; }
 
 # in_memory <list>: copies the files of in_memory.sh's list into the machine's memory. The clock of an icount machine leaps over idle
-# time. A program that is read from a busy host, for the first time or after caches were dropped, takes seconds of that clock, and the
-# server would spend them without its load. A program in memory needs nothing of the host. The root has the host's files below and
-# memory above: `touch` moves a file up.
+# time. Seconds of it pass while a program is read from a busy host, for the first time or after caches were dropped: the server would
+# spend them without its load. A program in memory needs nothing of the host. The root has the host's files below and memory above:
+# `touch` moves a file up.
 in_memory() {
   xargs touch -ch <"$1"
 }

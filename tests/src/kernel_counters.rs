@@ -28,7 +28,7 @@ pub struct KernelCounters {
     pub net_connections: u64,
     /// RPC requests that were processed.
     pub rpc_calls: u64,
-    /// RPC requests that were refused: the sum of the next two.
+    /// RPC requests that were refused, for any reason.
     pub rpc_bad: u64,
     /// Refused for their format, program, version or procedure.
     pub rpc_bad_format: u64,

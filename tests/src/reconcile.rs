@@ -72,10 +72,10 @@ pub fn assert_same_operations(what: &str, counted: &KernelCounters, seen: &Snaps
     }
 }
 
-/// Number of requests that an agent may not have counted in their own window, by the kernel: the runs of the probe's programs that it
-/// has skipped since the agent attached them (`recursion_misses` in struct bpf_prog_info), because a task was preempted in the same
-/// program on that CPU. A skipped run may be the one that counts a request, which is then counted with its thread's next request: at
-/// most one of each thread.
+/// Number of requests that an agent may not have counted in their own window. It is the kernel's number of runs of the probe's
+/// programs that it has skipped since the agent attached them (`recursion_misses` in struct bpf_prog_info). The kernel skips a
+/// program if a task was preempted in the same program on that CPU. A skipped run may be the one that counts a request, which is then
+/// counted with its thread's next request: at most one of each thread.
 ///
 /// # Errors
 /// Fails if the agent does not answer.

@@ -84,8 +84,8 @@ impl Server {
         self.machine.dir()
     }
 
-    /// Stops the machine, with its clock, until [`Server::go_on`]. Needs a builder that was told that it
-    /// [can](crate::Builder::can_halt).
+    /// Stops the machine, with its clock, until [`Server::go_on`]. The builder must have been given
+    /// [`can_halt`](crate::Builder::can_halt).
     pub fn halt(&self) -> Result<()> {
         self.machine.qemu("stop")
     }

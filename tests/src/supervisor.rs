@@ -1,8 +1,8 @@
 //! `lab supervisor`: ends a machine, or a server beside it, with the process that started it.
 //!
-//! The supervisor holds the read end of a pipe whose write end only its owner has. When the owner ends - returning, panicking,
-//! Ctrl-C, `kill -9` - the pipe closes, and the supervisor kills the machine's whole process group and removes its directory, unless
-//! a file called `keep` asks for the logs.
+//! The supervisor holds the read end of a pipe whose write end only its owner has. The pipe closes when the owner ends - returning,
+//! panicking, Ctrl-C, `kill -9`. The supervisor then kills the machine's whole process group. It also removes the machine's
+//! directory, unless a file called `keep` asks for the logs.
 //!
 //! Standard input is that pipe. Standard output is the lock of the slot, held and never written to, so that a slot is free only when
 //! its machine is gone. Standard error is the machine's console log.

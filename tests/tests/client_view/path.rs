@@ -48,8 +48,8 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
     path.wait(Duration::from_secs(300))
 }
 
-/// Checks that the parts of the way to the server and back add up to the client's own time in mountstats, and that the delay of the
-/// network's device is in the network's part.
+/// Checks that the parts of the way to the server and back add up to the client's own time in mountstats. The delay of the network's
+/// device must be in the network's part.
 pub fn adds_up(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     client.unmount_all()?;

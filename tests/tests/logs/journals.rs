@@ -52,7 +52,7 @@ impl Case {
     }
 }
 
-/// Sync writes over v3, and as many COMMITs over v4.2, on each file system, one after the other in place of the ext4 with a log disk
+/// Sync writes over v3, and as many COMMITs over v4.2, on each file system. One after the other replaces the ext4 with a log disk
 /// that the machine exports. `beside` is called while each is exported, with its name.
 pub fn are_counted(
     server: &Server,

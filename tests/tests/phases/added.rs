@@ -65,8 +65,8 @@ impl Of<'_> {
 
 /// Runs the same load without and with a cause, and checks that the added time is in this phase, and in no other.
 ///
-/// A disturbed check is repeated: the host may take CPUs away from the machine at any time, and one thread of the emulator plays all
-/// of them, so that a wait of a tenth of a second may be in any phase once. A probe that does not distinguish causes fails every
+/// A disturbed check is repeated. The host may take CPUs away from the machine at any time, and one thread of the emulator plays all
+/// of them. A wait of a tenth of a second may therefore be in any phase once. A probe that does not distinguish causes fails every
 /// time.
 pub fn is_in(
     phase: &str,
