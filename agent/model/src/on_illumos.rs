@@ -1,8 +1,8 @@
-//! Which families illumos has, and how: the one list that the reference page, `nfscope metrics` and the tests read.
+//! Families that illumos has, and how it measures them. The reference page, `nfscope metrics` and the tests read this one list.
 
 use crate::{Info, ProbeStatus};
 
-/// How a family comes about on illumos.
+/// Way in which a family is measured on illumos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIllumos {
     /// Measured by these probes, or by other means.
@@ -441,12 +441,12 @@ const LIST: &[(&str, OnIllumos)] = &[
     ),
 ];
 
-/// Whether these are the probes of an agent on illumos: nothing else reads the kernel's counts by `kstat`.
+/// True if these are the probes of an agent on illumos: no other agent reads the kernel's counts by `kstat`.
 pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
     probes.iter().any(|p| p.probe == "kstat")
 }
 
-/// Whether illumos has this family, and how.
+/// Way in which illumos measures this family, or the reason why it does not.
 pub fn on_illumos(family: &Info) -> OnIllumos {
     let found = LIST.iter().find(|(name, _)| family.short_name() == *name);
     found.map_or(No("not listed"), |(_, how)| *how)
