@@ -151,7 +151,7 @@ impl Histogram {
 
     /// The `q` quantile (0 to 1) in base units, `None` without values.
     ///
-    /// Of the bucket in which the quantile lies, the result is the value that halves the relative error between both edges (their harmonic
+    /// The bucket in which the quantile lies gives the result: the value that halves the relative error between both edges (their harmonic
     /// mean). For the overflow bucket it is the lower edge, for the first bucket the upper one: a bound, not a guess.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.count();

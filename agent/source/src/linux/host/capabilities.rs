@@ -97,7 +97,7 @@ pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow:
         "dropped all capabilities".to_owned()
     } else {
         let mut kept: Vec<_> = keep.iter().copied().collect();
-        // Capabilities outside [`NEEDED`] come last.
+        // Capabilities outside NEEDED come last.
         kept.sort_unstable_by_key(|c| NEEDED.iter().position(|n| n == c).unwrap_or(NEEDED.len()));
         format!("kept {} {why}", names(&kept))
     };
