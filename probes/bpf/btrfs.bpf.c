@@ -76,7 +76,7 @@ static __always_inline struct log_thread *writer(void)
 	return t && t->t_wait && t->in == TREE_LOG ? t : 0;
 }
 
-/* One of the threads that sync a log together writes it: its blocks, those of the tree of logs, ... */
+/* Write of the log, by one of the threads that sync it together: its blocks, those of the tree of logs, ... */
 SEC("fentry/btrfs_write_marked_extents")
 int PROGRAM(btrfs_write)
 {

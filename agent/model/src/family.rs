@@ -6,7 +6,7 @@ use crate::Scheme;
 /// Prometheus type of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Value that only rises; starts anew with the agent.
+    /// Value that only rises; it starts at 0 with the agent.
     Counter,
     /// Value that goes up and down.
     Gauge,

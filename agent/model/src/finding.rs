@@ -18,8 +18,8 @@ macro_rules! kinds {
             /// Every kind, in the order of the table.
             pub const ALL: [Kind; <[&str]>::len(&[$($name),*])] = [$(Kind::$kind),*];
 
-            /// True if the share of this kind is no time in the server: requests wait outside the server, requests need not be, or the RPCs
-            /// are those of this host's own mounts. Kinds with a share of the time in the server are listed before these.
+            /// True if the share of this kind is not time in the server. It is a share of requests that wait outside the server, of requests that
+            /// need not be sent, or of RPCs of this host's own mounts. Kinds with a share of the time in the server are listed before these.
             pub fn is_listed_behind(self) -> bool {
                 matches!(
                     self,

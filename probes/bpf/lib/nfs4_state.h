@@ -183,8 +183,8 @@ int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegati
 		granted((void *)s, STATE_DELEGATION, 2);
 }
 
-/* Begin of DELEGRETURN; at the end of the function the delegation may be freed. The thread's record names the server.
- */
+/* A client returns a delegation. The hook is not the end of the function, by which the delegation may be freed. The
+ * thread's record names the server. */
 TP(nfsd_deleg_return)
 int PROGRAM(nfsd_deleg_back, void *stateid)
 {
