@@ -1,4 +1,4 @@
-//! What every view shares: plain data, the same on Linux and illumos.
+//! Plain data that all views share, the same on Linux and illumos.
 //!
 //! A source fills a [`Snapshot`] (cumulative counters, gauges and histograms by the labels of the metric contract in
 //! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.

@@ -42,7 +42,7 @@ pub fn kernel_frames(_: u32) -> std::io::Result<Vec<String>> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// See [`crate::yield_to_others`]. Elsewhere a nice value is the whole process's.
+/// See [`crate::yield_to_others`]. On these systems a nice value is the whole process's.
 pub fn yield_to_others() {}
 
 /// See [`crate::words`].

@@ -8,12 +8,13 @@
  * last byte was ready. Requests are read in order under XPT_BUSY, so entries before copied_seq never matter again: O(1)
  * a request, amortised.
  *
- * Who includes this has u32, u64, bool and __always_inline: the probe, and the host for a test.
+ * The file that includes this header defines u32, s32, u64, bool and __always_inline: the probe, and the host for a
+ * test.
  */
 #ifndef NFSCOPE_ARRIVALS_H
 #define NFSCOPE_ARRIVALS_H
 
-#define RING 128 /* segments that wait unread on one connection; more share an entry, see below */
+#define RING 128 /* segments that wait unread on one connection; more of them share an entry, see below */
 
 struct arrivals {
 	u32 head; /* next entry to write */
@@ -23,8 +24,8 @@ struct arrivals {
 };
 
 /*
- * How many entries may still matter. A connection that is cleared while a request of it is matched can end with a tail
- * past its head: then none does, and the ring begins anew.
+ * Number of entries that may still matter. If a connection is cleared while a request of it is matched, the tail can
+ * end past the head: then no entry matters, and the ring begins anew.
  */
 static __always_inline u32 arrivals_waiting(struct arrivals *a)
 {
@@ -40,14 +41,14 @@ static __always_inline u32 arrivals_waiting(struct arrivals *a)
  * Notes that everything up to `end_seq` is ready. A full ring widens its last entry: the requests in it keep the time
  * of the earlier segment, so their wait can read too long by less than the time between two of 128 waiting segments.
  *
- * Returns false where it had to.
+ * Returns false if the ring was full.
  */
 static __always_inline bool arrival_note(struct arrivals *a, u32 end_seq, u64 now)
 {
 	u32 waiting = arrivals_waiting(a), i = a->head;
 	bool full;
 
-	/* Sequence numbers do not go back: all before are of a connection that was here earlier, its end unseen. */
+	/* Sequence numbers do not go back: the entries belong to an earlier connection whose end was not seen. */
 	if (waiting && (s32)(end_seq - a->end_seq[(i - 1) % RING]) < 0) {
 		a->tail = i;
 		waiting = 0;
@@ -63,7 +64,7 @@ static __always_inline bool arrival_note(struct arrivals *a, u32 end_seq, u64 no
 	return !full;
 }
 
-/* When the byte before `copied_seq` was ready; 0 where that was not seen. */
+/* Time at which the byte before `copied_seq` was ready; 0 if that was not seen. */
 static __always_inline u64 arrival_match(struct arrivals *a, u32 copied_seq)
 {
 	u32 waiting = arrivals_waiting(a), i = a->tail;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Operations by what somebody asks for: any combination of client, export, operation, user and file.
+ * Operations grouped by any combination of client, export, operation, user and file, as a subscriber asks for.
  *
- * While nobody looks there is no table, and operations pay nothing: they are compared with watch_from_ns anyhow, for
- * slow ones. User space puts a table into the map nfsd_breakdown, and another in its place every second: when that call
- * returns, no program adds to the first one any more (the kernel waits for those that run), which then holds the second
- * exactly. What finds no place counts for a row that every table has from the beginning.
+ * Without a subscriber there is no table, and operations pay nothing: they are compared with watch_from_ns anyhow, for
+ * slow operations. User space puts a table into the map nfsd_breakdown, and replaces it by another one every second.
+ * When that call returns, no program adds to the first table any more (the kernel waits for those that run): its
+ * counts are then exact. An operation without a free row counts in a row that every table has from the beginning.
  */
 #ifndef NFSCOPE_BREAKDOWN_H
 #define NFSCOPE_BREAKDOWN_H
@@ -13,7 +13,7 @@
 struct breakdown_table {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	/* Not by type: from 5.15 to 6.1 no table without BTF takes the place of one that has it. */
+	/* Sizes in place of types: from 5.15 to 6.1 a table without BTF cannot replace one that has it. */
 	__uint(key_size, sizeof(struct breakdown_key));
 	__uint(value_size, sizeof(struct breakdown_row));
 };
@@ -28,16 +28,16 @@ struct {
 volatile struct breakdown_want breakdown_want SEC(".data.nfsd_breakdown_want") = {};
 struct breakdown_count breakdown_count SEC(".data.nfsd_breakdown_count") = {};
 
-/* Only for their types, as slow_event_type. */
+/* Variables only for their types, as slow_event_type. */
 const volatile struct breakdown_key breakdown_key_type SEC(".rodata.nfsd_breakdown_key") = {};
 const volatile struct breakdown_row breakdown_row_type SEC(".rodata.nfsd_breakdown_row") = {};
 
 static const struct breakdown_row nothing_yet;
 
-/* One operation in so many is timed itself: what the break-down costs. */
+/* Sampling of the break-down's cost: one operation in 2^COST_SHIFT measures it. */
 #define COST_SHIFT 6
 
-/* The user id that the call carries, before any is mapped to another. */
+/* User id that the call carries, before any mapping to another one. */
 static __always_inline u32 user_of(struct request_record *r)
 {
 	struct svc_rqst *rqst = (void *)r->rqst;
@@ -47,13 +47,13 @@ static __always_inline u32 user_of(struct request_record *r)
 	return load32(ADDRESS(rqst->rq_cred.cr_uid.val));
 }
 
-/* Bytes of the fsid that stands before the file's id, by its type: fs/nfsd/nfsfh.h, key_len(). */
+/* Bytes of the fsid that stands before the file's id, by the fsid's type: fs/nfsd/nfsfh.h, key_len(). */
 static __always_inline u32 fsid_bytes(u32 type)
 {
 	return type == 1 ? 4 : type == 2 ? 12 : type == 6 ? 16 : type == 7 ? 24 : 8;
 }
 
-/* The hash of a file's id: hash() in agent/source/src/linux/host/file_id.rs does the same. */
+/* Hash of a file's id: hash() in agent/source/src/linux/host/file_id.rs does the same. */
 static __always_inline u64 id_hash(u64 at, u32 size, u32 kind)
 {
 	u64 h = (u64)kind << 32 | size;
@@ -70,7 +70,7 @@ static __always_inline u64 id_hash(u64 at, u32 size, u32 kind)
 	return h;
 }
 
-/* The file's id in a handle: what follows size, head and fsid. */
+/* Copies the file's id from a handle: the bytes behind size, head and fsid. */
 static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 {
 	u64 head, size;
@@ -90,7 +90,7 @@ static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 	if (!size || size > HANDLE_BYTES)
 		return;
 	key->file_size = size;
-	/* Overlayfs and others begin all handles of a file system alike. */
+	/* Ids that do not fit are hashed: overlayfs and others begin all handles of a file system alike. */
 	if (size > sizeof(key->file)) {
 		key->file_hash = id_hash(handle + 8 + fsid, size, key->file_kind);
 		size = sizeof(key->file);
@@ -102,7 +102,7 @@ static __always_inline void file_of(struct breakdown_key *key, u64 handle)
 		key->file_size = 0;
 }
 
-/* The row of a key that the table does not have. */
+/* Adds a row for a key that the table does not have. */
 static __noinline struct breakdown_row *breakdown_row_new(void *table, struct breakdown_key *key)
 {
 	u32 shard;
@@ -111,11 +111,11 @@ static __noinline struct breakdown_row *breakdown_row_new(void *table, struct br
 	if (!table || !key)
 		return 0;
 	bpf_map_update_elem(table, key, &nothing_yet, BPF_NOEXIST);
-	/* Another CPU may have been first. */
+	/* Another CPU may have added the row first. */
 	h = bpf_map_lookup_elem(table, key);
 	if (h)
 		return h;
-	/* In the same place: the verifier adds up the stacks of all callers, to 512 bytes at most. */
+	/* The key is used again: the verifier adds up the stacks of all callers, to 512 bytes at most. */
 	shard = key->shard;
 	__builtin_memset(key, 0, sizeof(*key));
 	key->row = BREAKDOWN_OTHER;
@@ -123,7 +123,7 @@ static __noinline struct breakdown_row *breakdown_row_new(void *table, struct br
 	return bpf_map_lookup_elem(table, key);
 }
 
-/* What names an operation's row. */
+/* Fills in the key of an operation's row. */
 static __always_inline void breakdown_key_of(struct breakdown_key *key, struct request_record *r, u32 row, u32 status,
 					     u32 by)
 {
@@ -141,7 +141,7 @@ static __always_inline void breakdown_key_of(struct breakdown_key *key, struct r
 	if (!(by & (BY_EXPORT | BY_FILE)))
 		return;
 	handle = status == ERR_STALE || status == ERR_BADHANDLE ? 0 : handle_of(r);
-	/* Its end may be seen late (EV_SKIPPED), when a later operation has set the handle. */
+	/* SEQUENCE has no handle. Its end may be seen late (EV_SKIPPED), when a later operation has set one. */
 	if (r->compound && row == ROW_V4 + (r->version - V4_0) * V4_OPS + OP_SEQUENCE)
 		handle = 0;
 	key->export = export_of(handle);
@@ -149,7 +149,7 @@ static __always_inline void breakdown_key_of(struct breakdown_key *key, struct r
 		file_of(key, handle);
 }
 
-/* WRITE, of the operations that move bytes: not READ and not READ_PLUS. */
+/* True for WRITE; other operations that move bytes are READ and READ_PLUS. */
 static __always_inline bool is_write(u32 row)
 {
 	return row == ROW_V3 + NFSPROC3_WRITE || row == ROW_V4 + OP_WRITE || row == ROW_V4 + V4_OPS + OP_WRITE ||

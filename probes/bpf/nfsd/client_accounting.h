@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Operations, their time and the bytes that they moved by client and export.
+ * Operations, their time and the bytes that they moved, by client and export.
  *
- * A connection remembers the rows of the exports that it used last. Counting a request then costs the same however many
- * clients and exports there are. User space knows the totals: what finds no row is not lost, but has no name.
+ * A connection remembers the rows of the exports that it used last. Counting a request then costs the same for any
+ * number of clients and exports. User space knows the totals: an operation without a row is not lost, but has no name.
  *
  * An export's number is a hash of the part of the file handle that names it: fsid type and fsid (fs/nfsd/nfsfh.h, the
  * same since Linux 2.5). User space computes it from the kernel's list of fsids.
@@ -11,23 +11,23 @@
 #ifndef NFSCOPE_CLIENT_ACCOUNTING_H
 #define NFSCOPE_CLIENT_ACCOUNTING_H
 
-#define CLIENT_ROW_BITS 14 /* of the largest table that user space may ask for */
+#define CLIENT_ROW_BITS 14 /* bits of the largest table that user space may ask for */
 
-SHARDED(nfsd_client_row, 1, u32, struct client_row); /* the first row is for all that found none */
+SHARDED(nfsd_client_row, 1, u32, struct client_row); /* row 0 is for all that found no row */
 
 static __always_inline struct client_row *client_row(u32 row)
 {
 	return shard_row(&nfsd_client_row, table_shape.client_rows, table_shape.shared_mask, row);
 }
 
-/* A value of its own: to find a row in it takes five instructions, and a look-up of an array thirteen. */
+/* Rows in a variable: finding a row in it takes five instructions, and a look-up of an array thirteen. */
 struct session_row session_rows[SESSION_ROWS] SEC(".bss.nfsd_rows");
 
-/* The first one would be for all that found none: nobody reads it, and every CPU would write it. */
+/* Row 0 is left out: it would be for all that found no row, no reader needs it, and every CPU would write to it. */
 static __always_inline struct session_row *session_row(u64 row)
 {
 	row--;
-	/* To verifiers up to 6.1 only what is compared is bounded, and no copy of it. */
+	/* Verifiers up to 6.1 bound only the value that is compared, and no copy of it. */
 	barrier_var(row);
 	if (row >= SESSION_ROWS - 1)
 		return 0;
@@ -36,8 +36,8 @@ static __always_inline struct session_row *session_row(u64 row)
 }
 
 /*
- * The number of each row, by client and export. Entries take memory only while they are there, where the kernel can do
- * that: all of them are 1.5 MB.
+ * Number of each row, by client and export. Where the kernel can, entries take memory only while they are in use: all
+ * of them are 1.5 MB.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -57,7 +57,7 @@ struct {
 volatile const u32 client_epoch SEC(".data.nfsd_client_epoch") = 1;
 
 #ifndef NFSCOPE_RAW
-/* An address that the kernel keeps somewhere, as a client's. */
+/* Address that the kernel keeps somewhere, in the form of a client's address. */
 static __always_inline void address_at(struct __kernel_sockaddr_storage *at, u64 client[2])
 {
 	u32 family = load32(at) & 0xffff;
@@ -73,11 +73,11 @@ static __always_inline void address_at(struct __kernel_sockaddr_storage *at, u64
 }
 #endif
 
-/* struct knfsd_fh of the last file that the request named: an NFSv3 procedure's first argument; 0 where none. */
+/* Address of the struct knfsd_fh that the request named last: an NFSv3 procedure's first argument; 0 without one. */
 static __always_inline u64 handle_of(struct request_record *r)
 {
 #ifdef NFSCOPE_RAW
-	/* nfsd's types are unknown there, but every NFSv3 argument begins with its handle. */
+	/* The raw object knows no types of nfsd, but every NFSv3 argument begins with its handle. */
 	return r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL ? r->argp : 0;
 #else
 	if (r->version == V3) {
@@ -94,14 +94,15 @@ static __always_inline u64 handle_of(struct request_record *r)
 #endif
 }
 
-/* Statuses of handles that name nothing here (RFC 1813, 8881): whatever they say is the client's. */
+/* Statuses for handles that name nothing on this server (RFC 1813, 8881): such handles can have any content that a
+ * client chooses. */
 #define ERR_STALE 70
 #define ERR_BADHANDLE 10001
 
-/* Of requests without a file handle. Not below the row's bits, or it would seem known where nothing is. */
+/* Export number of requests without a file handle. It is not below the row's bits, or an empty entry would match it. */
 #define NO_EXPORT (1ULL << CLIENT_ROW_BITS)
 
-/* What names its export. */
+/* Export number of a handle: a hash of its fsid type and fsid. */
 static __always_inline u64 export_of(u64 handle)
 {
 	u64 *at = (void *)handle, *numbers = NUMBERS_AT(at), head, a, b, c;
@@ -109,7 +110,7 @@ static __always_inline u64 export_of(u64 handle)
 
 	if (!handle)
 		return NO_EXPORT;
-	/* Size; then version, authentication type, fsid type, file id type. */
+	/* Head of the handle: size; then version, authentication type, fsid type, file id type. */
 	head = HAS_CAST ? numbers[0] : load64(at);
 	if (!(u32)head)
 		return NO_EXPORT;
@@ -131,8 +132,8 @@ static __always_inline u64 export_of(u64 handle)
 }
 
 /*
- * What a connection knows: the export's number with the row in place of its low bits, in one word, because threads that
- * serve one connection write and read it at once. Zero: nothing.
+ * Entries of a connection: the export's number with the row in place of its low bits. Both are in one word, because
+ * threads that serve one connection write and read it at the same time. Zero means no entry.
  */
 #define ROW_MASK ((1ULL << CLIENT_ROW_BITS) - 1)
 
@@ -141,7 +142,7 @@ static __always_inline bool client_known(struct connection *c, struct request_re
 	return c->epoch == epoch && c->client[1] == r->client[1] && c->client[0] == r->client[0];
 }
 
-/* The row of a client and export that the connection does not know (any more). */
+/* Finds the row of a client and export that the connection does not remember (any more). */
 POINTERS_VERIFIED_ONCE u32 client_find(struct request_record *r, struct connection *c, u64 export)
 {
 	struct client_key key = { .export = export };
@@ -157,7 +158,7 @@ POINTERS_VERIFIED_ONCE u32 client_find(struct request_record *r, struct connecti
 	} else if (!bpf_map_pop_elem(&nfsd_free_rows, &row)) {
 		if (bpf_map_update_elem(&nfsd_client, &key, &row, BPF_NOEXIST))
 			bpf_map_push_elem(&nfsd_free_rows, &row, 0);
-		/* Another thread may have been first. */
+		/* Another thread may have added the row first. */
 		known = bpf_map_lookup_elem(&nfsd_client, &key);
 		row = known ? *known : 0;
 	}
@@ -182,7 +183,7 @@ POINTERS_VERIFIED_ONCE u32 client_find(struct request_record *r, struct connecti
 	return row;
 }
 
-/* More slots in use than are counted one by one. */
+/* Counts a request with more slots in use than are counted one by one. */
 POINTERS_VERIFIED_ONCE int slots_many(struct version_row *v, u64 used)
 {
 	u64 b;
@@ -197,7 +198,7 @@ POINTERS_VERIFIED_ONCE int slots_many(struct version_row *v, u64 used)
 	return 0;
 }
 
-/* Every slot was in use. */
+/* Counts a request that was sent with every slot in use. */
 POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, struct session_row *s, u32 granted)
 {
 	if (!v)
@@ -210,7 +211,7 @@ POINTERS_VERIFIED_ONCE int slots_exhausted(struct version_row *v, struct session
 	return 0;
 }
 
-/* A request of a session, whose slots are known. */
+/* Counts a request of a session whose slots are known. */
 static __always_inline void slots_add(struct request_record *r, struct version_row *v, struct session_row *s)
 {
 	u64 used = r->slots_used, granted = r->slots_granted;
@@ -230,7 +231,7 @@ static __always_inline void slots_add(struct request_record *r, struct version_r
 	}
 }
 
-/* A request that only walks a path, or opens. */
+/* Counts a request that only walks a path, or opens. */
 static __always_inline void walks_add(struct request_record *r, struct session_row *s, u64 ns)
 {
 	u32 is = r->compound, procedure = r->row - NFSPROC3_LOOKUP;
@@ -238,7 +239,7 @@ static __always_inline void walks_add(struct request_record *r, struct session_r
 	if (!counts_beside(BESIDE_WALKS) || !s)
 		return;
 	if (!is) {
-		/* Rows of NFSv3 alone. */
+		/* LOOKUP, ACCESS and READLINK of NFSv3 have neighbouring rows: a single comparison. */
 		if (procedure <= NFSPROC3_READLINK - NFSPROC3_LOOKUP)
 			add(&s->v3_walks, 1);
 	} else if (is == (COMPOUND | WALKS)) {
@@ -250,7 +251,7 @@ static __always_inline void walks_add(struct request_record *r, struct session_r
 	}
 }
 
-/* WRITEs and COMMITs of which the client takes the answer for durable. */
+/* Counts WRITEs and COMMITs whose answer the client takes for durable. */
 static __always_inline void durable_add(struct request_record *r, struct session_row *s)
 {
 	if (!s)
@@ -262,7 +263,7 @@ static __always_inline void durable_add(struct request_record *r, struct session
 		add(&s->unwaited_commits, r->unwaited_commits);
 }
 
-/* A request is over. */
+/* Counts a request that is over. */
 static __always_inline void client_add(struct request_record *r, struct version_row *v, u64 now)
 {
 	struct connection *c = r->connection ? connection_at(r->connection - 1) : 0;
@@ -273,7 +274,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 	u32 row = 0, min_rtt_us;
 	bool found = false;
 
-	/* Its place may have been given to a connection that was not silent. */
+	/* The connection's place may have been given to another connection, even if this one was not silent. */
 	if (c && (u32)c->xprt != r->xprt)
 		c = 0;
 	if (c && client_known(c, r, client_epoch))
@@ -302,7 +303,7 @@ static __always_inline void client_add(struct request_record *r, struct version_
 		t->seen = now >> CLIENT_SEEN_SHIFT;
 		t->srtt_us = c ? c->srtt_us : 0;
 	}
-	/* Most requests find it there already, and leave the line with all CPUs that have it. */
+	/* The time is only written if it changed: a write takes the cache line from all CPUs that have it. */
 	s = session_row(row);
 	min_rtt_us = c ? c->min_rtt_us : 0;
 	if (s && s->min_rtt_us != min_rtt_us)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Statuses after which a client asks again or recovers, a bit each: agent/model/src/comes_again.rs has their names. A
- * test compares both, by the same code compiled for the host.
+ * Statuses after which a client asks again or recovers, as bits: agent/model/src/comes_again.rs has their names. A test
+ * compares both, by the same code compiled for the host.
  */
 #ifndef NFSCOPE_COMES_AGAIN_H
 #define NFSCOPE_COMES_AGAIN_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is known of a TCP connection: when the requests that wait on it arrived, and where its client is counted.
+ * State of a TCP connection: arrival times of the requests that wait on it, and the rows in which its client is
+ * counted.
  *
- * Connections stand in one array, at a place that their transport's address names or one of the seven behind, because
- * two look-ups in a hash cost each request some 200 instructions more. Where all eight are taken, the one that was
- * longest silent gives way.
+ * Connections stand in one array, at a place that their transport's address names or one of the seven behind it,
+ * because two look-ups in a hash cost each request some 200 instructions more. If all eight are taken, a new connection
+ * displaces the one that was silent the longest.
  */
 #ifndef NFSCOPE_CONNECTION_H
 #define NFSCOPE_CONNECTION_H
@@ -49,13 +50,13 @@ static __always_inline u64 as_number(u64 pointer, enum number slot)
 struct connection {
 	u64 xprt; /* struct svc_xprt; 0: free */
 	u64 sk;
-	u64 ready; /* data came last */
+	u64 ready; /* when data came last */
 	u32 srtt_us; /* smoothed round-trip time, times eight */
-	u32 place; /* its own, plus one */
-	u32 epoch; /* of what follows */
+	u32 place; /* its own place in the array, plus one */
+	u32 epoch; /* epoch of the rows that follow */
 	u32 min_rtt_us; /* lowest round-trip time of the last minutes (net.ipv4.tcp_min_rtt_wlen) */
-	u64 client[2]; /* whose rows they are: this may be another one's connection, the end of which was skipped */
-	u64 known[KNOWN_EXPORTS]; /* see lib/client_accounting.h */
+	u64 client[2]; /* client of the rows: another one's connection may stand here, if its end was skipped */
+	u64 known[KNOWN_EXPORTS]; /* see nfsd/client_accounting.h */
 	struct arrivals arrivals;
 };
 
@@ -70,7 +71,7 @@ struct {
 	__type(value, struct connection);
 } nfsd_connection SEC(".maps");
 
-/* A place of a table of 2^bits for an address. */
+/* Place for an address in a table of 2^bits. */
 static __always_inline u32 address_place(u64 address, u32 bits)
 {
 	return (u32)(address >> 6) * 0x9e3779b1U >> (32 - bits);
@@ -87,7 +88,7 @@ static __always_inline struct connection *connection_at(u32 i)
 	return bpf_map_lookup_elem(&nfsd_connection, &i);
 }
 
-/* Not at its first place. */
+/* Finds a connection that is not at its first place. */
 static __noinline struct connection *connection_elsewhere(u64 xprt)
 {
 	u32 i = connection_place(xprt);
@@ -116,7 +117,7 @@ static __always_inline void connection_clear(struct connection *c)
 		c->known[i] = 0;
 }
 
-/* A place for a new one: a free one, or else that of whichever was silent the longest. */
+/* Finds a place for a new connection: a free one, or that of the connection that was silent the longest. */
 static __noinline struct connection *connection_make(u64 xprt)
 {
 	u32 i = connection_place(xprt);
@@ -131,7 +132,7 @@ static __noinline struct connection *connection_make(u64 xprt)
 		if (!c)
 			continue;
 		has = c->xprt;
-		/* Another CPU has made it meanwhile, and may have noted an arrival. */
+		/* Another CPU has added the connection meanwhile, and may have noted an arrival. */
 		if (has == xprt)
 			return c;
 		if (!best || !has || c->ready < best->ready) {

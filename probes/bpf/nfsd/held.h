@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The operation that a thread has in hand, and its file handle.
+ * Operation that a thread has in hand, and its file handle.
  *
- * Both stand in the request's own memory, which only a program can read. Requests would pay for noting them, and nobody
- * asks but for a thread that is stuck. So this program is attached to nothing: user space runs it (BPF_PROG_TEST_RUN).
+ * Both stand in the request's own memory, which only a program can read. Noting them would cost every request, and
+ * only the reports on stuck threads need them. This program is therefore attached to nothing: user space runs it
+ * (BPF_PROG_TEST_RUN).
  */
 #ifndef NFSCOPE_HELD_H
 #define NFSCOPE_HELD_H
 
 volatile struct held_op held_op SEC(".data.nfsd_held_op") = { .row = OP_ROWS };
 
-/* Its row of the operation table. Not by load32: that may be a cast, which this type of program may not have. */
+/* Row of the operation in the operation table. It is not read by load32, which may be a cast that this type of program
+ * may not have. */
 static __always_inline u32 held_row(struct request_record *r)
 {
 	if (!r->compound)
@@ -28,7 +30,7 @@ static __always_inline u32 held_row(struct request_record *r)
 	return OP_ROWS;
 }
 
-/* The first argument is the thread's number. */
+/* Reads the operation of a thread; the first argument is the thread's number. */
 SEC("raw_tp")
 int nfsd_held(struct bpf_raw_tracepoint_args *ctx)
 {

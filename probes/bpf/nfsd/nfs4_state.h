@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the server grants to NFSv4 clients, and how long they take to return it when it is recalled.
+ * State that the server grants to NFSv4 clients, and how long they take to return it after a recall.
  *
  * Cost: one short program when a delegation or a layout is granted, recalled, returned or freed, and two each time that
  * the laundromat runs. Nothing at any other request.
  *
- * A recall is known by its state's id: the return carries no other name. A delegation that is recalled once more before
- * it is returned (for reading, then for writing) is two recalls and one wait.
+ * A recall is identified by its state's id: the return carries no other name. A delegation that is recalled once more
+ * before it is returned (for reading, then for writing) is two recalls and one wait.
  */
 #ifndef NFSCOPE_LIB_NFS4_STATE_H
 #define NFSCOPE_LIB_NFS4_STATE_H
@@ -21,7 +21,7 @@ struct {
 	__type(value, struct state_row);
 } nfsd_state SEC(".maps");
 
-/* Entries take memory only while they are there, where the kernel can do that. */
+/* Entries take memory only while they are in use, where the kernel can do that. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -50,7 +50,7 @@ static __always_inline bool is_measured(struct net *net)
 	return !table_shape.netns || load32(ADDRESS(net->ns.inum)) == table_shape.netns;
 }
 
-/* Whose state it is; no client where it is of another network namespace's server. */
+/* Client that holds a state; 0 if it belongs to the server of another network namespace. */
 static __always_inline struct nfs4_client *holder_of(struct nfs4_stid *s)
 {
 	struct nfs4_client *c = (void *)load64(ADDRESS(s->sc_client));
@@ -58,7 +58,7 @@ static __always_inline struct nfs4_client *holder_of(struct nfs4_stid *s)
 	return is_measured((void *)load64(ADDRESS(c->net))) ? c : 0;
 }
 
-/* The state that a pointer to its id belongs to. */
+/* State that contains this id. */
 static __always_inline struct nfs4_stid *stid_of(void *stateid, enum number slot)
 {
 	u64 at = as_number((u64)stateid, slot);
@@ -66,7 +66,7 @@ static __always_inline struct nfs4_stid *stid_of(void *stateid, enum number slot
 	return (void *)(at - bpf_core_field_offset(struct nfs4_stid, sc_stateid));
 }
 
-/* Generation, then what names the state: 4 and 12 bytes, in the kernel as in RFC 8881. */
+/* Copies the identity of a state, which stands behind its generation: 4 and 12 bytes, in the kernel as in RFC 8881. */
 static __always_inline void key_at(const void *stateid, struct state_key *key)
 {
 	bpf_probe_read_kernel(key, sizeof(*key), stateid + sizeof(u32));
@@ -142,7 +142,7 @@ static __always_inline void recall_over(struct state_key *key, bool taken)
 	if (!known)
 		return;
 	r = *known;
-	/* Another thread may have seen its end in another way. */
+	/* Another thread may have seen the recall end in another way. */
 	if (bpf_map_delete_elem(&nfsd_recalls, key))
 		return;
 	row = row_of(&nfsd_state, r.kind);
@@ -172,8 +172,8 @@ int PROGRAM(nfsd_deleg_w, void *stateid)
 	granted(stid_of(stateid, IN_DELEG_W), STATE_DELEGATION, 1);
 }
 
-/* From 6.19 on clients may ask for delegations of directories. The result is one, which begins with its state, or none,
- * or an error as a pointer. */
+/* From 6.19 on clients may ask for delegations of directories. The result is a delegation, which begins with its state,
+ * or 0, or an error as a pointer. */
 SEC("fexit/nfsd_get_dir_deleg")
 int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegation)
 {
@@ -183,8 +183,8 @@ int PROGRAM(nfsd_deleg_dir, void *state, void *asked, void *file, void *delegati
 		granted((void *)s, STATE_DELEGATION, 2);
 }
 
-/* Not at the end of the function, by which the delegation may be freed. The thread's record tells whose server it is.
- */
+/* A client returns a delegation. The hook is not the end of the function, by which the delegation may be freed. The
+ * thread's record names the server. */
 TP(nfsd_deleg_return)
 int PROGRAM(nfsd_deleg_back, void *stateid)
 {
@@ -226,7 +226,7 @@ int PROGRAM(nfsd_deleg_take, void *stid)
 	recall_over(&key, true);
 }
 
-/* Gone with its client: nobody returns it any more. */
+/* The kernel frees a delegation, for example with its client: the client does not return it any more. */
 SEC("fentry/nfs4_free_deleg")
 int PROGRAM(nfsd_deleg_free, void *stid)
 {
@@ -260,8 +260,8 @@ int PROGRAM(nfsd_layout_ask, void *stateid)
 }
 
 /*
- * The client refused, or did not return it in two leases (nfsd4_cb_layout_done()): the server keeps it from the
- * storage.
+ * The client refused the recall of a layout, or did not return it in two leases (nfsd4_cb_layout_done()): the server
+ * keeps the client from the storage.
  */
 TP(nfsd_layout_recall_fail)
 int PROGRAM(nfsd_layout_out, void *stateid)
@@ -281,8 +281,8 @@ int PROGRAM(nfsd_layout_out, void *stateid)
 }
 
 /*
- * The server takes what is left of it. Of a client that it expires it has taken all before (__destroy_client()), and no
- * client can return anything then.
+ * The server takes the rest of a recalled layout. From a client that it expires it has taken all before
+ * (__destroy_client()), and that client can return nothing then.
  */
 TP(nfsd_layout_recall_release)
 int PROGRAM(nfsd_layout_got, void *stateid)
@@ -297,7 +297,7 @@ int PROGRAM(nfsd_layout_got, void *stateid)
 	recall_over(&key, is_left || !load64(ADDRESS(c->cl_time)));
 }
 
-/* The laundromat: what ends leases and takes back delegations, once in a while. */
+/* The laundromat ends leases and takes back delegations, at intervals. */
 
 static __always_inline struct state_laundry *laundry_of(void *work, enum number slot)
 {

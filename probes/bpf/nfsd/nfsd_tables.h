@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the nfsd probe keeps: see nfsd.h for the rows. */
+/* Tables that the nfsd probe keeps: see nfsd.h for the rows. */
 #ifndef NFSCOPE_NFSD_TABLES_H
 #define NFSCOPE_NFSD_TABLES_H
 
@@ -32,7 +32,7 @@
 #define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */
 #define MOST_OPS 200 /* NFSD_MAX_OPS_PER_COMPOUND: 50 up to 6.12, 200 in 7.2 */
 
-/* The loader multiplies the rows of these by the number of shards. */
+/* Tables of shards: the loader multiplies their rows by the number of shards. */
 SHARDED(nfsd_op, OP_ROWS, enum op_row, struct op_times);
 SHARDED(nfsd_version, VERSIONS, enum version, struct version_row);
 SHARDED(nfsd_pool, 1, u32, struct pool_row);
@@ -46,7 +46,8 @@ struct {
 	__type(value, struct pool_now);
 } nfsd_pool_now SEC(".maps");
 
-/* Of all CPUs: one answer of LOOKUP in three is an error, and its shards keep CPUs apart. */
+/* Errors of operations. All CPUs share the table, as one answer of LOOKUP in three is an error; shards in the keys keep
+ * CPUs apart. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -54,7 +55,7 @@ struct {
 	__type(value, u64);
 } nfsd_op_error SEC(".maps");
 
-/* Entries take memory only while they are there, where the kernel can do that. */
+/* Entries take memory only while they are in use, where the kernel can do that. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Operations: what is counted when an NFSv3 procedure, an NFSv4 component op or a COMPOUND ends, and how ends that the
- * kernel skipped are made up for.
+ * Operations: counts an NFSv3 procedure, an NFSv4 component op or a COMPOUND at its end, and makes up for ends that the
+ * kernel skipped.
  */
 #ifndef NFSCOPE_OPS_H
 #define NFSCOPE_OPS_H
 
-/* The rare waits of an operation of which `left` is not yet accounted for; what does not fit. */
+/* Adds the rare waits of an operation with `left` ns that are not yet accounted for. Returns the nanoseconds that do
+ * not fit. */
 POINTERS_VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *t, u64 left)
 {
 	u64 rest = 0;
@@ -28,9 +29,10 @@ POINTERS_VERIFIED_ONCE u64 rare_fold(struct request_record *r, struct op_times *
 }
 
 /*
- * The waits of an operation that took `ns`, the rare ones last. What does not fit stays for the next one, as it does
- * when the ends of several were skipped and they share their time. But the books have another clock than the duration,
- * and each CPU one of its own: what that makes of a wait is nobody's.
+ * Adds the waits of an operation that took `ns`, the rare ones last. A wait that does not fit stays for the next
+ * operation: the ends of several may have been skipped, and they share their time. With the scheduler's books such a
+ * rest is dropped instead. The books have another clock than the duration, and each CPU has its own, so that a rest can
+ * come from the clocks.
  */
 POINTERS_VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times *t, u64 ns)
 {
@@ -57,12 +59,12 @@ POINTERS_VERIFIED_ONCE int waits_fold(struct request_record *r, struct op_times 
 		waits_forget(r);
 		return 0;
 	}
-	/* A thread that was preempted in here has waited again. */
+	/* Waits of a preemption within this function stay for the next operation. */
 	r->waited = rest || (!table_shape.books && r->wait_last);
 	return 0;
 }
 
-/* An operation ended with a status that is an error. */
+/* Counts an operation that ended with an error. */
 VERIFIED_ONCE int op_failed(u32 row, u32 status)
 {
 	struct error_key key = { .row = row, .status = status };
@@ -73,7 +75,7 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	if (n) {
 		add(n, 1);
 	} else if (bpf_map_update_elem(&nfsd_op_error, &key, &one, BPF_NOEXIST)) {
-		/* Another CPU may have been first. */
+		/* Another CPU may have added the entry first. */
 		n = bpf_map_lookup_elem(&nfsd_op_error, &key);
 		if (n)
 			add(n, 1);
@@ -83,7 +85,7 @@ VERIFIED_ONCE int op_failed(u32 row, u32 status)
 	return 0;
 }
 
-/* Counts by client answers after which it asks again or recovers, and locks that were granted. */
+/* Counts, by client, answers after which the client asks again or recovers, and locks that were granted. */
 POINTERS_VERIFIED_ONCE int client_answered(struct request_record *r, u32 row, u32 status)
 {
 	struct client_answer_key key = { .row = row, .status = status };
@@ -95,14 +97,14 @@ POINTERS_VERIFIED_ONCE int client_answered(struct request_record *r, u32 row, u3
 	key.client[1] = r->client[1];
 	n = bpf_map_lookup_elem(&nfsd_answers, &key);
 	if (!n && bpf_map_update_elem(&nfsd_answers, &key, &one, BPF_NOEXIST))
-		/* Another CPU may have been first; or the table is full. */
+		/* Another CPU may have added the entry first; or the table is full. */
 		n = bpf_map_lookup_elem(&nfsd_answers, &key);
 	if (n)
 		add(n, 1);
 	return 0;
 }
 
-/* An operation has ended, and so have its waits: waits_end(). The raw object has none. */
+/* Counts an operation that has ended. Its waits have ended, too: waits_end(). The raw object has no waits. */
 static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u32 status)
 {
 	struct op_times *t = op_row(row);
@@ -111,7 +113,7 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 		op_watched(row, ns, status);
 	r->status = status;
 #ifndef NFSCOPE_RAW
-	/* Before the duration, so that a reading in between takes no wait for CPU time. */
+	/* Waits are added before the duration, so that a reading in between does not take a wait for CPU time. */
 	if (t && r->waited)
 		waits_fold(r, t, ns);
 #endif
@@ -125,11 +127,11 @@ static __always_inline void op_done(struct request_record *r, u32 row, u64 ns, u
 
 static __always_inline void io_add(struct request_record *r, u32 bytes)
 {
-	/* READ_PLUS may read more than once. */
+	/* Adds up, as READ_PLUS may read more than once. */
 	r->io_bytes += bytes;
 }
 
-/* One READ or WRITE that moved bytes. */
+/* Counts a READ or WRITE that moved bytes. */
 static __always_inline void io_done(struct request_record *r, struct version_row *v, bool write)
 {
 	u64 b = size_bucket(r->io_bytes, SIZE_BUCKETS);
@@ -158,8 +160,8 @@ static __always_inline void write_asked(struct request_record *r, struct version
 }
 
 /*
- * A WRITE or COMMIT of which the client takes the answer for durable: has its thread waited for a log or a disk? When
- * its waits have ended, and before they are added up.
+ * Counts a WRITE or COMMIT whose answer the client takes for durable, and notes if its thread waited for no log and no
+ * disk. Called when its waits have ended, and before they are added up.
  */
 static __always_inline void is_durable(struct request_record *r, bool commit)
 {
@@ -179,13 +181,13 @@ static __always_inline void is_durable(struct request_record *r, bool commit)
 	 bpf_core_field_offset((args)->other) == bpf_core_field_offset((args)->one) + sizeof((args)->one))
 
 #ifndef NFSCOPE_RAW
-/* Whether maxslots stays what the client said when SEQUENCE has executed: see struct nfsd4_sequence. */
+/* True if maxslots still has the client's value when SEQUENCE has executed: see struct nfsd4_sequence. */
 static __always_inline bool slots_are_kept(void)
 {
 	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->maxslots_response);
 }
 
-/* Slots in use, the request's own included, as the client said it in maxslots. */
+/* Slots in use, with the request's own, from the client's value in maxslots. */
 static __always_inline u32 slots_of(u32 maxslots)
 {
 	return bpf_core_field_exists(((struct nfsd4_sequence *)0)->target_maxslots) ? maxslots : maxslots + 1;
@@ -210,11 +212,13 @@ static __always_inline void compound_is(struct request_record *r, u32 minor, u64
 #define HEAD_OFFSET(args, field) (bpf_core_field_offset((args)->field) - bpf_core_field_offset((args)->minorversion))
 #endif
 
-/* compound_args() of a COMPOUND that begins, where each read is a call of some hundred instructions: one for all. */
+/* Does compound_args() at the begin of a COMPOUND on kernels where each read is a call of some hundred instructions:
+ * one read copies all. */
 POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
 {
 	struct nfsd4_compoundargs *args = r ? (void *)r->argp : 0;
-	/* Of eight bytes: old verifiers forget the bounds of four that were on the stack (docs/kernels.md). */
+	/* Eight bytes, although four would do: old verifiers forget the bounds of four-byte values on the stack
+	 * (docs/kernels.md). */
 	u64 ops_at = HEAD_OFFSET(args, ops), slots_at = HEAD_OFFSET(args, iops[0].u.sequence.maxslots), ops;
 	u8 copy[HEAD_COPY] __attribute__((aligned(8)));
 
@@ -226,7 +230,7 @@ POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
 		return 0;
 	}
 	bpf_probe_read_kernel(copy, slots_at + sizeof(u32), ADDRESS(args->minorversion));
-	/* A stack has no words that are not aligned. */
+	/* Two reads of four bytes: the stack allows no word that is not aligned. */
 	ops = *(u32 *)(copy + ops_at) | (u64) * (u32 *)(copy + ops_at + sizeof(u32)) << 32;
 	compound_is(r, *(u32 *)copy, ops);
 	r->slots_used = slots_of(ops == (u64)ADDRESS(args->iops) ? *(u32 *)(copy + slots_at) : first_maxslots(ops));
@@ -234,12 +238,12 @@ POINTERS_VERIFIED_ONCE int compound_copied(struct request_record *r)
 }
 
 /*
- * A COMPOUND's arguments: its minor version and its ops. These are in the arguments where they are few, which a number
- * beside the minor version says: one read for both.
+ * Reads a COMPOUND's arguments: its minor version and its ops. Few ops stand in the arguments themselves, which a
+ * number beside the minor version says: one read for both.
  *
- * When it `begins`, also the slots in use, where the kernel does not keep what the client says of them. They are read
- * whatever the first op is: they only count once a SEQUENCE has succeeded (slots_granted), which it does in no other
- * place.
+ * If the COMPOUND `begins`, it also reads the slots in use, on kernels that overwrite the client's value. They are read
+ * whatever the first op is: they only count once a SEQUENCE has succeeded (slots_granted), and SEQUENCE succeeds in no
+ * other place.
  */
 static __always_inline void compound_args(struct request_record *r, bool begins)
 {
@@ -273,8 +277,9 @@ static __always_inline void compound_args(struct request_record *r, bool begins)
 #endif
 
 /*
- * The same when it has executed. More than INLINE_OPS stand apart and are freed by then (nfsd4_release_compoundargs());
- * `ops` points to what stands in the arguments again, which is of other requests.
+ * Reads a COMPOUND's arguments after its execution. More than INLINE_OPS ops stand apart and are freed by then
+ * (nfsd4_release_compoundargs()). `ops` then points to those within the arguments again, which belong to other
+ * requests.
  */
 static __always_inline void compound_args_late(struct request_record *r)
 {
@@ -295,8 +300,8 @@ static __always_inline void compound_does(struct request_record *r, enum compoun
 }
 
 /*
- * What an op makes of its COMPOUND (RFC 8881, 18), of those that op_ended() does not know itself: LOOKUP and its kin
- * walk; PUTPUBFH, PUTROOTFH, RESTOREFH and SAVEFH only frame it.
+ * Notes what an op does in its COMPOUND (RFC 8881, 18), for ops that op_ended() does not handle itself: LOOKUP and its
+ * kin walk; PUTPUBFH, PUTROOTFH, RESTOREFH and SAVEFH only frame the COMPOUND.
  */
 static __always_inline void compound_has(struct request_record *r, u32 num)
 {
@@ -309,8 +314,8 @@ static __always_inline void compound_has(struct request_record *r, u32 num)
 }
 
 /*
- * SEQUENCE has succeeded: what is granted now, and used where the kernel keeps that. To call a function for it takes
- * more than it does.
+ * Notes the slots of a SEQUENCE that succeeded: those granted, and those in use if the kernel keeps the client's value.
+ * It is inlined: a call would take more than its work.
  */
 static __always_inline void slots_granted(struct request_record *r, struct nfsd4_op *o, struct nfsd4_op *numbers)
 {
@@ -346,7 +351,7 @@ static __always_inline void op_io(struct request_record *r, struct nfsd4_op *o, 
 		io_done(r, v, num == OP_WRITE);
 }
 
-/* Component op `i` of a COMPOUND took `ns` and ended with `status` (big-endian). */
+/* Counts component op `i` of a COMPOUND, which took `ns` and ended with `status` (big-endian). */
 static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u32 status)
 {
 	struct nfsd4_op *o = (void *)(r->ops + (u64)i * bpf_core_type_size(struct nfsd4_op));
@@ -355,14 +360,14 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 	u32 row = ROW_V4 + (r->version - V4_0) * V4_OPS;
 
 	waits_end(r);
-	/* The most frequent ones are asked for first. */
+	/* The most frequent ops are compared first. */
 	if (num == OP_GETATTR || num == OP_PUTFH) {
-		/* They only frame their COMPOUND. */
+		/* Both only frame their COMPOUND. */
 	} else if (num == OP_SEQUENCE) {
 		if (!status)
 			slots_granted(r, o, numbers);
 	} else if (num == OP_GETFH) {
-		/* Likewise. */
+		/* GETFH only frames its COMPOUND. */
 	} else if (num == OP_WRITE || num == OP_READ || num == OP_READ_PLUS || num == OP_COMMIT) {
 		op_io(r, o, num, status);
 		compound_does(r, DOES);
@@ -370,7 +375,7 @@ static __always_inline void op_ended(struct request_record *r, u32 i, u64 ns, u3
 		compound_has(r, num);
 	}
 	op_done(r, row + (num < V4_ILLEGAL ? num : V4_ILLEGAL), ns, bpf_ntohl(status));
-	/* Locks that are granted tell a client that polls from one that sometimes comes too late. */
+	/* Granted locks distinguish a client that polls from one that sometimes comes too late. */
 	if (num == OP_LOCK && !status)
 		client_answered(r, row + OP_LOCK, 0);
 	r->io_bytes = 0;
@@ -397,8 +402,8 @@ static long op_unseen(u64 i, struct unseen *u)
 }
 
 /*
- * Ops up to `done` have executed and some of their ends were not seen: see EV_SKIPPED. They are counted now, and share
- * the time since the last end that was. A loop by helper (5.17), so that its body is verified once.
+ * Counts ops up to `done`, which have executed although some of their ends were not seen: see EV_SKIPPED. They share
+ * the time since the last end that was seen. The helper bpf_loop (5.17) has the body verified once.
  */
 static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 share_ns)
 {
@@ -411,9 +416,9 @@ static __always_inline void ops_unseen(struct request_record *r, u32 done, u64 s
 }
 
 /*
- * Whether SEQUENCE has taken its slot in this COMPOUND: then it has also reserved room for the reply, as much as its
- * session allows (fs/nfsd/nfs4state.c, nfsd4_sequence), and the reply's limit is that. It is not where the slot's reply
- * is sent again.
+ * True if SEQUENCE has taken its slot in this COMPOUND. It has then also reserved room for the reply, as much as its
+ * session allows (fs/nfsd/nfs4state.c, nfsd4_sequence), and that is the reply's limit. When the slot's reply is sent
+ * again, the limit is another.
  */
 static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd4_session *session,
 					   struct nfsd4_op *first)
@@ -428,10 +433,10 @@ static __always_inline bool slot_was_taken(struct request_record *r, struct nfsd
 }
 
 /*
- * Whether this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none and counts none
- * (fs/nfsd/nfs4proc.c, nfsd4_proc_compound). What comes behind SEQUENCE would have set a file handle. Of ops that need
- * none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) the reply's limit tells. A SEQUENCE that fails knows no
- * session.
+ * True if this COMPOUND is the replay of a slot's reply: it has ops, and the kernel executed none and counts none
+ * (fs/nfsd/nfs4proc.c, nfsd4_proc_compound). In a first call an op behind SEQUENCE would have set a file handle. For
+ * ops that need none (SEQUENCE alone, RECLAIM_COMPLETE, DESTROY_CLIENTID) the reply's limit decides. A SEQUENCE that
+ * fails knows no session.
  *
  * A session may allow as much as any reply has room for. Its replays without a file handle are taken for first calls.
  */
@@ -453,7 +458,7 @@ static __always_inline bool was_replayed(struct request_record *r, struct nfsd4_
 	return !slot_was_taken(r, session, o);
 }
 
-/* The last ops' ends, where they were not seen. */
+/* Counts the last ops whose ends were not seen. */
 static __always_inline void ops_complete(struct request_record *r)
 {
 	struct nfsd4_compoundargs *args = (void *)r->argp;
@@ -464,10 +469,10 @@ static __always_inline void ops_complete(struct request_record *r)
 
 	if (done <= r->nops || done > MOST_OPS)
 		return;
-	/* Its beginning was skipped, too. */
+	/* The program at the COMPOUND's beginning was skipped, too. */
 	if (!r->ops)
 		compound_args_late(r);
-	/* More than INLINE_OPS are freed by now: the last ones that were not seen cannot be named. */
+	/* More than INLINE_OPS ops are freed by now: the last ones that were not seen cannot be named. */
 	if (!r->ops || load64(ADDRESS(args->ops)) != r->ops) {
 		if (r->nops)
 			count(EV_SKIPPED);
@@ -487,7 +492,7 @@ static __always_inline void ops_complete(struct request_record *r)
 }
 #endif
 
-/* A COMPOUND as such has executed. */
+/* Counts a COMPOUND as a whole that has executed. */
 static __always_inline void compound_executed(struct request_record *r)
 {
 	struct version_row *v = version_row(r->version);
@@ -512,7 +517,7 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		struct nfsd3_writeargs *args = (void *)r->argp;
 		struct nfsd3_writeres *res = (void *)r->resp;
 
-		/* Zero where the duplicate request cache answered. */
+		/* Nothing was written if the duplicate request cache answered: the count is zero. */
 		if (!status)
 			io_add(r, load64(ADDRESS(res->count)));
 		write_asked(r, v, load32(ADDRESS(args->stable)));
@@ -528,14 +533,14 @@ static __always_inline void procedure_io(struct request_record *r, u32 status)
 		io_done(r, v, r->row == NFSPROC3_WRITE);
 }
 
-/* An NFSv3 or NFSACL procedure has executed, or an NFSv4 NULL. */
+/* Counts an NFSv3 or NFSACL procedure that has executed, or an NFSv4 NULL. */
 static __always_inline void procedure_executed(struct request_record *r)
 {
 	u32 status = 0;
 
 	/*
-	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes; NULL's has
-	 * no place for one.
+	 * Every result begins with its status (fs/nfsd/xdr3.h), which the kernel zeroes before it decodes. The result
+	 * of NULL has no place for a status.
 	 */
 	if (r->version == V3 && r->row != ROW_V3 && r->row != ROW_ACL)
 		status = bpf_ntohl(load32((void *)r->resp));
@@ -548,8 +553,8 @@ static __always_inline void procedure_executed(struct request_record *r)
 }
 
 /*
- * Executed: the reply is encoded, or there will be none. A COMPOUND's execution ends with its last op; encoding its
- * head belongs to the reply.
+ * Ends the execution of a request: its reply is encoded, or there will be none. A COMPOUND's execution ends with its
+ * last op; encoding its head belongs to the reply.
  */
 static __always_inline void executed(struct request_record *r)
 {
@@ -566,13 +571,13 @@ static __always_inline void executed(struct request_record *r)
 	}
 	if (r->waited) {
 		waits_forget(r);
-		/* A COMPOUND has waited since its last op. */
+		/* A wait of a COMPOUND since its last op is normal; a wait of a procedure is outside its duration. */
 		if (!r->compound)
 			count(EV_WAIT_OUTSIDE);
 	}
 }
 
-/* The same where nfsd_reply has not seen it: it was skipped, or there is no reply. */
+/* Calls executed() where nfsd_reply has not: its program was skipped, or there is no reply. */
 POINTERS_VERIFIED_ONCE int executed_late(struct request_record *r)
 {
 	if (r)

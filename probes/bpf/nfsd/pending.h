@@ -4,17 +4,17 @@
  * that could count them. So this program is attached to nothing: user space runs it (BPF_PROG_TEST_RUN), from a place
  * in the table of connections on.
  *
- * What a thread has read of a request, whole or not, has left the socket: copied_seq tells how far. A request whose
- * rest has not come yet is therefore not pending, and a FIN, which counts as one byte, is none. Three kinds of sockets
- * are left out: those with TLS, where part of a record stays in the socket; those whose client takes no replies
- * (svc_tcp_has_wspace in net/sunrpc/svcsock.c), which threads are right to leave alone; and those that the server has
- * given up (svc_sock_detach).
+ * Bytes that a thread has read of a request, whole or not, have left the socket: copied_seq says how far. A request
+ * whose rest has not come yet is therefore not pending, and a FIN, which counts as one byte, is no request. Three
+ * kinds of sockets are left out: those with TLS, where part of a record stays in the socket; those whose client takes
+ * no replies (svc_tcp_has_wspace in net/sunrpc/svcsock.c), which threads are right to leave alone; and those that the
+ * server has given up (svc_sock_detach).
  */
 #ifndef NFSCOPE_PENDING_H
 #define NFSCOPE_PENDING_H
 
 #ifndef NFSCOPE_RAW
-#define PENDING_NS 1000000000ULL /* younger ones are on their way to a thread */
+#define PENDING_NS 1000000000ULL /* younger requests are on their way to a thread */
 #define PENDING_AT_A_TIME 64 /* connections */
 #define SOCK_NOSPACE 2 /* include/linux/net.h */
 #define RECORD_MARKER 4 /* bytes: RFC 5531, section 11 */
@@ -30,7 +30,7 @@ static __always_inline bool is_readable(struct connection *c)
 	       !(BPF_CORE_READ(sk, sk_socket, flags) & (1UL << SOCK_NOSPACE));
 }
 
-/* When the oldest bytes arrived that no thread has read; 0 where there are none. */
+/* Arrival of the oldest bytes that no thread has read; 0 without such bytes. */
 static __always_inline u64 pending_since(struct connection *c)
 {
 	struct tcp_sock *tcp = (void *)c->sk;
@@ -47,7 +47,7 @@ static __always_inline u64 pending_since(struct connection *c)
 	return 0;
 }
 
-/* The connection at this place. */
+/* Counts the connection at this place if it has a pending request. */
 VERIFIED_ONCE int pending_at(u32 place, u64 now)
 {
 	struct connection *c = connection_at(place);
@@ -57,7 +57,7 @@ VERIFIED_ONCE int pending_at(u32 place, u64 now)
 	if (!c || !c->xprt)
 		return 0;
 	a = &c->arrivals;
-	/* Its oldest entry is older than what is pending. */
+	/* Even the oldest entry is too young to be pending. */
 	if (a->head == a->tail || now - a->ready_ns[a->tail % RING] < PENDING_NS)
 		return 0;
 	since = pending_since(c);
@@ -69,7 +69,7 @@ VERIFIED_ONCE int pending_at(u32 place, u64 now)
 	return 0;
 }
 
-/* The first argument is the first place. */
+/* Counts pending connections; the first argument is the first place. */
 SEC("raw_tp")
 int nfsd_pending(struct bpf_raw_tracepoint_args *ctx)
 {

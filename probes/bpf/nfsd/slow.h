@@ -2,8 +2,8 @@
 /*
  * Slow operations, one by one.
  *
- * While nobody listens that is one comparison an operation (lib/watched.h), and there is no ring. User space puts one
- * into the map nfsd_slow_ring for the first listener, and takes it out after the last.
+ * Without a subscriber that is one comparison an operation (nfsd/watched.h), and there is no ring. User space puts one
+ * into the map nfsd_slow_ring for the first subscriber, and takes it out after the last.
  */
 #ifndef NFSCOPE_SLOW_H
 #define NFSCOPE_SLOW_H
@@ -20,16 +20,17 @@ struct {
 	__array(values, struct ring);
 } nfsd_slow_ring SEC(".maps");
 
-/* A table of one row each, in sections of their own so that user space finds them by name. */
+/* Tables of one row each, in sections of their own so that user space finds them by name. */
 volatile struct slow_want slow_want SEC(".data.nfsd_slow_want") = { .over_ns = ~0ULL };
 struct slow_count slow_count SEC(".data.nfsd_slow_count") = {};
 
-/* Only for its type: what no map holds is not in the object's BTF, from which user space has it. */
+/* Variable only for its type: the object's BTF, from which user space has it, only contains types that a map holds. */
 const volatile struct slow_event slow_event_type SEC(".rodata.nfsd_slow_event") = {};
 
 #define SECOND_NS 1000000000ULL
 
-/* Room for one more in this second. Threads that begin a second together may let some more pass, never fewer. */
+/* True if one more event may be reported in this second. Threads that begin a second together may let some more pass,
+ * never fewer. */
 static __always_inline bool slow_allowed(u64 now)
 {
 	if (now - slow_count.second >= SECOND_NS) {
@@ -101,7 +102,7 @@ POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns
 	e->handle_size = size;
 	rqst = (void *)r->rqst;
 	e->xid = bpf_core_field_exists(rqst->rq_xid) ? load32(ADDRESS(rqst->rq_xid)) : 0;
-	/* User space looks by itself, twenty times a second. */
+	/* No wake-up: user space polls twenty times a second. */
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }

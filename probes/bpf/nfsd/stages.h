@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a request begins and ends, and how a beginning or an end that the kernel skipped (EV_SKIPPED) is made up for by
- * what comes later.
+ * Begin and end of a request. A begin or an end that the kernel skipped (EV_SKIPPED) is made up for by later programs.
  */
 #ifndef NFSCOPE_STAGES_H
 #define NFSCOPE_STAGES_H
 
-/* Only TCP has a clock of a request's arrival. */
+/* True for TCP: only TCP has a clock of a request's arrival. */
 static __always_inline bool over_tcp(struct request_record *r)
 {
 	struct svc_rqst *rqst = (void *)r->rqst;
@@ -14,7 +13,7 @@ static __always_inline bool over_tcp(struct request_record *r)
 	return !bpf_core_field_exists(rqst->rq_prot) || load32(ADDRESS(rqst->rq_prot)) == 6;
 }
 
-/* The request leaves: replied, or dropped. */
+/* Ends a request: it was replied, or dropped. */
 static __always_inline void leave(struct request_record *r, u64 now, int sent)
 {
 	struct version_row *v = version_row(r->version);
@@ -46,7 +45,7 @@ static __always_inline void leave(struct request_record *r, u64 now, int sent)
 	client_add(r, v, now);
 }
 
-/* A request's end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
+/* Ends a request whose end was skipped (EV_SKIPPED): it ended before now, and at the earliest when it had executed. */
 POINTERS_VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
 {
 	if (!r)
@@ -62,7 +61,7 @@ POINTERS_VERIFIED_ONCE int end_late(struct request_record *r, u64 now)
 }
 
 /*
- * Whether the request came to the server that is measured: each network namespace can have one of its own, whose
+ * True if the request came to the server that is measured. Each network namespace can have a server of its own, whose
  * threads, exports and clients have the same numbers, paths and addresses.
  */
 static __always_inline bool is_here(struct svc_rqst *rqst, struct request_record *r)
@@ -73,12 +72,14 @@ static __always_inline bool is_here(struct svc_rqst *rqst, struct request_record
 
 	if (!table_shape.netns)
 		return true;
-	/* A thread serves one of them as long as it lives, and a request that has ended has no transport any more. */
+	/* The result is kept for the thread: it serves one server as long as it lives, and a request that has ended has
+	 * no transport any more. */
 	if (r && r->server)
 		return r->server == SERVER_HERE;
-	/* Not READ: to a verifier a pointer to a type that its module only names is a number. */
+	/* A load by address in place of READ: for a verifier, a pointer to a type that its module only names is a
+	 * number. */
 	xprt = READ(rqst, rq_xprt);
-	/* Without BTF of sunrpc nothing tells: all are measured together. */
+	/* Without BTF of sunrpc the namespaces cannot be distinguished: all are measured together. */
 	if (!bpf_core_field_exists(xprt->xpt_net))
 		return true;
 	barrier_var(xprt);
@@ -99,7 +100,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 		count(vers == 3 && program == NFS_PROGRAM ? EV_ELSEWHERE_V3 : EV_ELSEWHERE);
 		return;
 	}
-	/* Skipped were the end of the request before and the dequeue of this one. */
+	/* Programs were skipped: the end of the request before, and the dequeue of this one. */
 	if (r->stage >= RUNNING)
 		end_late(r, now);
 	r->compound = 0;
@@ -117,7 +118,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 		return;
 	}
 	r->t_run = now;
-	/* Its dequeue was skipped; or what was dequeued since is not it: see nfsd_idle. */
+	/* The dequeue was skipped; or the last dequeue belongs to another request: see nfsd_idle. */
 	if (r->stage != DEQUEUED || r->t_dequeue > now) {
 		r->t_dequeue = now;
 		r->t_arrive = 0;
@@ -144,7 +145,7 @@ static __always_inline void begin(struct request_record *r, struct svc_rqst *rqs
 	busy_begin(r, now, POOL_THREADS(READ, p), bpf_core_field_exists(p->sp_nrthrmax) ? READ(p, sp_nrthrmax) : 0);
 }
 
-/* The same where the tracepoint before it was skipped. */
+/* Begins a request whose begin was skipped at the tracepoint before. */
 static __noinline int begin_skipped(struct request_record *r, struct svc_rqst *rqst, u64 now)
 {
 	if (r && rqst)
@@ -160,7 +161,7 @@ static __always_inline bool is_nfs(struct svc_rqst *rqst)
 }
 
 /*
- * Whether the kernel counted this call and executed it, by the reply that it is about to get (net/sunrpc/svc.c,
+ * True if the kernel counted this call and executed it, by the reply that the call is about to get (net/sunrpc/svc.c,
  * svc_process_common): refused calls carry an authentication status, or one of the accept statuses 1 to 3 (program,
  * version or procedure not there).
  */
@@ -173,7 +174,8 @@ static __always_inline bool was_run(struct svc_rqst *rqst)
 
 	if (!bpf_core_field_exists(rqst->rq_accept_statp) || rqst->rq_auth_stat)
 		return false;
-	/* A call of another RPC version has no accept status: that of an earlier request, in its page, stands there. */
+	/* A call of another RPC version has no accept status: the pointer still points to that of an earlier request,
+	 * in another page. */
 	if ((u64)rqst->rq_accept_statp - (u64)rqst->rq_res.head[0].iov_base >= 4096)
 		return false;
 	accepted = bpf_ntohl(load32(rqst->rq_accept_statp));
@@ -181,14 +183,14 @@ static __always_inline bool was_run(struct svc_rqst *rqst)
 #endif
 }
 
-/* Begins late what was skipped: see EV_SKIPPED. */
+/* Begins a request late whose begin was skipped: see EV_SKIPPED. */
 static __always_inline void begin_late(struct request_record *r, struct svc_rqst *rqst)
 {
 #ifndef NFSCOPE_RAW
 	if (!is_nfs(rqst) || !is_here(rqst, r) || !was_run(rqst))
 		return;
 	begin_skipped(r, rqst, rqst->rq_stime);
-	/* Not a version that is timed here. */
+	/* The request has a version that is not timed here. */
 	if (r->stage != RUNNING)
 		return;
 	if (r->compound)
@@ -197,7 +199,7 @@ static __always_inline void begin_late(struct request_record *r, struct svc_rqst
 #endif
 }
 
-/* The server refuses this thread's call, of which client_of() reads the client. */
+/* Counts a refused call of this thread, by the client that client_of() reads. */
 static __noinline int refused_for(struct request_record *r, struct svc_rqst *rqst, u32 why)
 {
 	if (!r || !rqst || !is_here(rqst, r))
@@ -207,7 +209,7 @@ static __noinline int refused_for(struct request_record *r, struct svc_rqst *rqs
 	return 0;
 }
 
-/* The head of a reply that is without a verifier, as all are but those of Kerberos. */
+/* Head of a reply without a verifier: only replies of Kerberos have one. */
 struct reply_head {
 	__be32 xid;
 	__be32 direction;
@@ -224,8 +226,8 @@ struct reply_head {
 #define GARBAGE_ARGS 4
 
 /*
- * Why a reply says that the call became no operation; 0: it does not say so. By the reply itself, because kernels keep
- * its statuses in different places.
+ * Reason for which a reply says that the call became no operation; 0: it does not say so. It is read from the reply
+ * itself, because kernels keep its statuses in different places.
  */
 static __always_inline u32 reply_refuses(struct svc_rqst *rqst)
 {
@@ -246,10 +248,10 @@ static __always_inline u32 reply_refuses(struct svc_rqst *rqst)
 
 /* Bytes of a call without credentials and arguments: RFC 5531, section 9. */
 #define SHORTEST_CALL 40
-/* Results begin with a status: a shorter reply has none, but for those of NULL. */
+/* Results begin with a status: a shorter reply has no result, except for NULL. */
 #define SHORTEST_RESULT (sizeof(struct reply_head) + sizeof(__be32))
 
-/* A call is answered that was not executed, or without any result. */
+/* Counts a call that was answered without execution or without any result. */
 static __noinline int reply_without_result(struct request_record *r, struct svc_rqst *rqst)
 {
 	u32 why;
@@ -263,9 +265,9 @@ static __noinline int reply_without_result(struct request_record *r, struct svc_
 }
 
 /*
- * The record of this thread at the end of a request, made where it has none: every program at the request's beginning
- * was skipped, and it is the first that the thread has served since the programs were attached. The kernel may have
- * counted a request before that if it was read before.
+ * Record of this thread at the end of a request, made if it has none. Then every program at the request's beginning was
+ * skipped, and the request is the first that the thread has served since the programs were attached. A request that was
+ * read before the attachment may have been counted by the kernel before it, and gets no record.
  */
 static __always_inline struct request_record *request_at_end(struct svc_rqst *rqst)
 {
@@ -277,7 +279,7 @@ static __always_inline struct request_record *request_at_end(struct svc_rqst *rq
 	if (r || !rqst || !is_nfs(rqst))
 		return r;
 	attached = bpf_map_lookup_elem(&nfsd_number, &slot);
-	/* Nothing of it was seen: nfsd_idle looks for what was read later. */
+	/* No program saw the request. A start before its reading makes nfsd_idle take it for a new one. */
 	if (attached && *attached && (u64)rqst->rq_stime > *attached)
 		r = request_make(rqst->rq_stime - 1);
 #endif

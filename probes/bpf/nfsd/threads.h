@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Threads: how many of a pool have a request in hand, and since when none is free. */
+/* Threads: how many of a pool have a request in hand, and since when no thread is free. */
 #ifndef NFSCOPE_THREADS_H
 #define NFSCOPE_THREADS_H
 
 /*
- * How many threads a pool has. `read` is READ where the verifier knows the pointer, else BPF_CORE_READ. The compiler
- * must compute no field's address before the branch: without the field, that is fatal; nor make one load of both.
+ * Number of threads of a pool. `read` is READ where the verifier knows the pointer, else BPF_CORE_READ. The compiler
+ * must compute no field's address before the branch, because without the field that is fatal. Nor may it make one load
+ * of both.
  */
 #define POOL_THREADS(read, pool)                                         \
 	({                                                               \
@@ -31,7 +32,7 @@ static __always_inline void busy_begin(struct request_record *r, u64 now, u32 th
 	if (!p || r->t_busy)
 		return;
 	r->t_busy = now;
-	/* Written only on a change: the line is shared by all CPUs. */
+	/* A store only on a change: all CPUs share the cache line. */
 	if (p->threads != threads)
 		p->threads = threads;
 	if (p->limit != limit)

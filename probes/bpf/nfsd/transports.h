@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The server's connections by transport, and why those ended that are closed. Cost: two or three short programs a
- * connection, none a request.
+ * Connections of the server by transport, and the reasons for which connections are closed. Cost: two or three short
+ * programs a connection, none a request.
  *
- * The kernel refuses no connection. Where too many are open when it accepts another one, it closes the oldest
+ * The kernel refuses no connection. If too many are open when it accepts another one, it closes the oldest
  * (svc_check_conn_limits in net/sunrpc/svc_xprt.c), and no tracepoint says so. But each other way to close a connection
- * leaves a trace by which it is known: a client that has closed it has changed TCP's state, a service that gives it up
- * passes tp svc_xprt_close, what is silent for long has been taken from the server's list, and a server that stops has
- * no thread that does it. Kernels such as 6.1 give up a record that is too long without that tracepoint: then it is not
- * the oldest one, or fewer connections are open than the limit.
+ * leaves a trace. A client that has closed it has changed TCP's state. A service that gives it up passes tp
+ * svc_xprt_close. A connection that was silent for a long time has been taken from the server's list. A server that
+ * stops closes it outside of its threads. Kernels such as 6.1 give up a connection with a too long record without that
+ * tracepoint: then it is not the oldest one, or fewer connections are open than the limit.
  */
 #ifndef NFSCOPE_TRANSPORTS_H
 #define NFSCOPE_TRANSPORTS_H
@@ -25,8 +25,8 @@ volatile struct transports_now transports_now SEC(".data.nfsd_xprt_now");
 #include "unacknowledged.h"
 
 /*
- * Connections that the service gives up, until they are closed, each at the place that its address names. Where two
- * with one place are given up at the same time, the earlier one is forgotten.
+ * Connections that the service gives up, until they are closed, each at the place that its address names. If two
+ * connections with one place are given up at the same time, the earlier one is forgotten.
  */
 struct closing {
 	u64 xprt;
@@ -59,7 +59,7 @@ static __always_inline bool was_given_up(u64 xprt)
 	return true;
 }
 
-/* The NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
+/* True for the NFS server that is measured: lockd and the callbacks of NFS clients have connections, too. */
 static __always_inline bool is_nfs_server(struct svc_serv *serv)
 {
 	char name[8] = {};
@@ -94,8 +94,8 @@ static __always_inline enum transport transport_of(struct svc_xprt_class *class)
 }
 
 /*
- * A thread has accepted a connection. What was given up before the thread was told of it is another one, at the same
- * address, whose end was skipped.
+ * Notes that a thread has accepted a connection. A closing that was noted before the thread was told of this connection
+ * belongs to an earlier one at the same address, whose end was skipped.
  */
 static __always_inline enum transport connection_accepted(struct svc_xprt *xprt, u64 told)
 {
@@ -109,7 +109,7 @@ static __always_inline enum transport connection_accepted(struct svc_xprt *xprt,
 	return t;
 }
 
-/* The service gives a connection up, or the client has closed it. */
+/* The service gives up a connection, or the client has closed it. */
 TP(svc_xprt_close)
 int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 {
@@ -126,9 +126,10 @@ int PROGRAM(nfsd_closing, struct svc_xprt *xprt)
 }
 
 /*
- * The kernel closes it because too many are open, as svc_check_conn_limits() does: the oldest one, which stays in the
- * list and still counts. One more than the limit were open before. But the kernel reads their number before it takes
- * the lock under which it chooses. Where another one is closed in between, the limit itself is left.
+ * True if the kernel closes a connection because too many are open, as svc_check_conn_limits() does: it closes the
+ * oldest one, which stays in the list and still counts. One more than the limit were open before. But the kernel reads
+ * their number before it takes the lock under which it chooses. If another connection is closed in between, the limit
+ * itself is left.
  */
 static __always_inline bool is_one_too_many(struct svc_xprt *xprt, struct svc_serv *serv)
 {
@@ -138,7 +139,7 @@ static __always_inline bool is_one_too_many(struct svc_xprt *xprt, struct svc_se
 		limit = BPF_CORE_READ(serv, sv_maxconn) ?: limit;
 	if ((u32)BPF_CORE_READ(serv, sv_tmpcnt) < limit)
 		return false;
-	/* New ones are at the head. Where some are exempt, the oldest one of the others can be anywhere. */
+	/* New connections are at the head of the list. If some are exempt, the oldest of the others can be anywhere. */
 	return table_shape.limits_unproven || BPF_CORE_READ(xprt, xpt_list.next) == ADDRESS(serv->sv_tempsocks);
 }
 
@@ -151,16 +152,17 @@ static __always_inline enum closed_by closed_by(struct svc_xprt *xprt, enum tran
 		return CLOSED_CLIENT;
 	if (!maybe_nfsd(current_task()) || !BPF_CORE_READ(xprt, xpt_server, sv_nrthreads))
 		return CLOSED_SHUTDOWN;
-	/* svc_age_temp_xprts() takes it from the list, svc_check_conn_limits() leaves it there. */
+	/* An idle connection was taken from the list by svc_age_temp_xprts(); svc_check_conn_limits() leaves it
+	 * there. */
 	if (!given_up && next == ADDRESS(xprt->xpt_list))
 		return CLOSED_IDLE;
 	if (!given_up && is_one_too_many(xprt, BPF_CORE_READ(xprt, xpt_server)))
 		return CLOSED_LIMIT;
-	/* Of RDMA nothing else tells that the client has gone; svc_xprt_deferred_close() of 6.1 has no tracepoint. */
+	/* RDMA has no other sign that the client has gone; svc_xprt_deferred_close() of 6.1 has no tracepoint. */
 	return t == TRANSPORT_TCP ? CLOSED_ERROR : CLOSED_CLIENT;
 }
 
-/* A connection is closed. */
+/* Counts a connection that is closed. */
 TP(svc_xprt_detach)
 int PROGRAM(nfsd_detach, struct svc_xprt *it)
 {
@@ -180,7 +182,7 @@ int PROGRAM(nfsd_detach, struct svc_xprt *it)
 	add((u64 *)&transport_counts.closed[t][why], 1);
 }
 
-/* A walk through one of a server's two lists. Nobody holds its lock. */
+/* A walk through one of a server's two lists, without their lock. */
 struct walk {
 	u64 server;
 	u64 head;
@@ -201,7 +203,7 @@ static long walk_step(u64 i, struct walk *w)
 		w->done = 1;
 		return 1;
 	}
-	/* Taken from the list, or freed. */
+	/* The transport was taken from the list, or freed. */
 	if (!next || next == w->at || (u64)BPF_CORE_READ(xprt, xpt_server) != w->server)
 		return 1;
 	class = (u64)BPF_CORE_READ(xprt, xpt_class);
@@ -239,8 +241,8 @@ static __always_inline void walk(struct svc_serv *serv, struct list_head *head, 
 }
 
 /*
- * The server, and what it has open. Runs for each thread of the host when user space reads, and at no event; the first
- * thread of the server knows it.
+ * Finds the server and its open sockets. The program runs for each thread of the host when user space reads, and at no
+ * event; the first thread of the server leads to it.
  */
 SEC("iter/task")
 int nfsd_transports(struct bpf_iter__task *ctx)
@@ -260,7 +262,7 @@ int nfsd_transports(struct bpf_iter__task *ctx)
 	serv = BPF_CORE_READ(rqst, rq_server);
 	if (!serv || !is_nfs_server(serv))
 		return 0;
-	/* A server has no network namespace, but what it listens on has. */
+	/* The namespace is read from a listening socket: a server itself has none. */
 	first = (void *)BPF_CORE_READ(serv, sv_permsocks.next) - bpf_core_field_offset(struct svc_xprt, xpt_list);
 	if (BPF_CORE_READ(first, xpt_server) != serv || !is_netns_here(first))
 		return 0;

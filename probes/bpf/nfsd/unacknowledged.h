@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections whose client may take no replies. Looked at when user space reads: some reads of kernel memory a
+ * Connections whose client may take no replies. They are found when user space reads, by some reads of kernel memory a
  * connection, and none a request.
  */
 #ifndef NFSCOPE_UNACKNOWLEDGED_H
@@ -15,7 +15,7 @@ struct {
 	__type(value, struct unacked);
 } nfsd_unacked SEC(".maps");
 
-/* Nothing arrived at the client for so long: most round trips are shorter. User space decides, with longer times. */
+/* Least time without an acknowledged byte: most round trips are shorter. User space decides with longer times. */
 #define UNACKED_FOR_US 500000
 
 static __always_inline bool unacked_known(void)
@@ -25,9 +25,9 @@ static __always_inline bool unacked_known(void)
 }
 
 /*
- * A connection of which the client may take no replies. TCP restarts delivered_mstamp when it sends while nothing is on
- * its way, so that silence before that does not count. What arrives behind a lost packet does count as delivered:
- * timeouts tell the loss all the same.
+ * Notes a connection whose client may take no replies. TCP restarts delivered_mstamp when it sends while nothing is on
+ * its way, so that silence before that does not count. Data that arrives behind a lost packet does count as delivered,
+ * but timeouts reveal the loss all the same.
  */
 static __always_inline void unacked_note(struct svc_xprt *xprt)
 {

@@ -2,12 +2,13 @@
 /*
  * Upcalls: an nfsd thread sleeps until a daemon answers.
  *
- * The kernel asks rpc.mountd who a client is, which groups a user has and what may be exported, rpc.idmapd for names,
- * rpc.svcgssd for contexts (net/sunrpc/cache.c), and nfsdcld which clients it knows. A thread that finds somebody
- * else's question under way waits for the same answer: the tracepoint cache_entry_upcall names the first one's, and the
- * others' is taken to be the last that was named.
+ * The kernel asks rpc.mountd for a client's domain, a user's groups and exports, rpc.idmapd for names, rpc.svcgssd for
+ * contexts (net/sunrpc/cache.c), and nfsdcld which clients it knows. A thread that needs an answer which another
+ * thread has already asked for waits for the same answer. The tracepoint cache_entry_upcall names the question of the
+ * first thread only; the others' is taken to be the last that was named.
  *
- * Before the call is known, such a wait is apart from receiving the request. In an operation it is the wait UPCALL.
+ * Before the call is known, such a wait is counted apart from receiving the request. In an operation it is the wait
+ * UPCALL.
  */
 #ifndef NFSCOPE_UPCALL_H
 #define NFSCOPE_UPCALL_H
@@ -19,10 +20,10 @@ struct {
 	__type(value, struct upcall_row);
 } nfsd_upcalls SEC(".maps");
 
-/* What a thread is in the middle of asking. */
+/* Question of a thread to a daemon. */
 struct asking {
-	u64 since; /* it sleeps since; 0: does not */
-	u64 named; /* when it asked for what `upcall` says */
+	u64 since; /* start of its sleep; 0: it does not sleep */
+	u64 named; /* when it asked the question in `upcall` */
 	u32 upcall; /* enum upcall */
 	u32 switches; /* the kernel's count of times that it was given a CPU */
 };
@@ -34,12 +35,12 @@ struct {
 	__type(value, struct asking);
 } nfsd_asking SEC(".maps");
 
-/* The last that was named: enum upcall. */
+/* Question that was named last: enum upcall. */
 u32 upcall_last SEC(".data.nfsd_upcall_last") = UPCALL_OTHER;
 
 #define NAME_BYTES 16
 
-/* By the name of its cache. */
+/* Kind of upcall, by the name of its cache. */
 static __always_inline u32 upcall_of(struct cache_detail *cache)
 {
 	char name[NAME_BYTES] = {};
@@ -62,7 +63,7 @@ static __always_inline struct asking *asking(bool make)
 				    make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
 }
 
-/* This thread asks, and may sleep after that. */
+/* Notes a question of this thread, which may sleep after that. */
 static __always_inline void upcall_named(struct cache_detail *cache)
 {
 	struct asking *a = asking(true);
@@ -79,8 +80,8 @@ static __always_inline void upcall_named(struct cache_detail *cache)
 		add(&row->asked, 1);
 }
 
-/* What was noted before this request is left over: an end was skipped, or an answer was refreshed that nobody waited
- * for. */
+/* A time before this request is left over: an end was skipped, or a question refreshed an answer without a thread that
+ * waits for it. */
 static __always_inline bool of_request(struct request_record *r, u64 since)
 {
 	return since && since >= r->t_dequeue;
@@ -101,7 +102,8 @@ static __always_inline void upcall_sleep(struct request_record *r, u32 upcall)
 	rare_enter(UPCALL);
 }
 
-/* Only what slept has waited. Of another function than the one that began, nothing is known. */
+/* Ends the wait of a thread, which counts only if it slept. An end of another function than the one that began is
+ * ignored. */
 static __always_inline void upcall_awake(struct request_record *r, u32 upcall)
 {
 	struct asking *a = asking(false);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether anybody looks at single operations, which costs those that nobody looks at one comparison. */
+/* Subscriptions to single operations. Without a subscriber they cost each operation one comparison. */
 #ifndef NFSCOPE_WATCHED_H
 #define NFSCOPE_WATCHED_H
 
-/* Operations that take so long are looked at: the slow ones that are asked for, or all. Set by user space. */
+/* Duration from which operations are reported or grouped: that of the slow ones, or 0 for all. Set by user space. */
 volatile u64 watch_from_ns SEC(".data.nfsd_watch") = ~0ULL;
 
-/* An operation of this thread. It looks for the record itself: a pointer to it could not be passed on Linux 5.10. */
+/* Reports an operation of this thread. It looks up the record itself: a pointer to it could not be passed on Linux
+ * 5.10. */
 VERIFIED_ONCE int op_watched(u32 row, u64 ns, u32 status)
 {
 	struct request_record *r = request_get();

@@ -2,17 +2,17 @@
 /*
  * The types of OpenZFS that the probe reads, with the fields that it reads and no others.
  *
- * Where module zfs has BTF, accesses are relocated against it. Where it has none (Debian's zfs-dkms up to Linux 6.1),
+ * If module zfs has BTF, accesses are relocated against it. If it has none (Debian's zfs-dkms up to Linux 6.1),
  * offsets come from `layout`, which user space fills from its table of versions: the object then needs no type of the
  * kernel.
  *
- * The same on 2.1 to 2.4 and taken for granted: lwb_zilog, spa_name, os_dsl_dataset, dp_spa and io_bookmark stand at
- * their structures' beginning, zb_level behind two numbers.
+ * Offsets that are the same on 2.1 to 2.4 are taken for granted: lwb_zilog, spa_name, os_dsl_dataset, dp_spa and
+ * io_bookmark stand at their structures' beginning, zb_level behind two numbers.
  */
 #ifndef NFSCOPE_ZFS_KERNEL_H
 #define NFSCOPE_ZFS_KERNEL_H
 
-/* Used by the build without BTF; in both, so that user space finds its type. */
+/* Layout for the build without BTF; it is in both builds so that user space finds its type. */
 const volatile struct zfs_layout layout SEC(".rodata.zfs_layout") = {};
 
 #ifdef NFSCOPE_RAW
@@ -94,7 +94,7 @@ struct dmu_tx {
 #define SECOND(ctx) (((u64 *)(ctx))[1])
 #endif
 
-/* Fields by the addresses of their structures, which are kept in maps: both builds read them as memory. */
+/* Reads fields by the addresses of their structures, which are kept in maps: both builds read them as memory. */
 static __always_inline u64 field64(u64 object, u32 offset)
 {
 	u64 v = 0;
@@ -123,7 +123,7 @@ static __always_inline u8 field8(u64 object, u32 offset)
 #define FIELD32(object, type, field) field32(object, OFFSET(type, field))
 #define FIELD8(object, type, field) field8(object, OFFSET(type, field))
 
-/* Whether a log block went to a log device. */
+/* Device class to which a log block went. */
 static __always_inline enum zfs_target target_of(u64 lwb)
 {
 #ifdef NFSCOPE_RAW
@@ -161,7 +161,7 @@ static __always_inline u64 pool_of_tx(u64 tx)
 
 #define ZIO_WRITE 2 /* ZIO_TYPE_WRITE */
 
-/* A block of an intent log: ZB_ZIL_LEVEL. */
+/* True for a block of an intent log: ZB_ZIL_LEVEL. */
 static __always_inline bool is_log_block(u64 zio)
 {
 	return (s64)field64(zio, 16) == -2;

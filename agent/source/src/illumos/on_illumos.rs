@@ -1,8 +1,8 @@
-//! Families that illumos has, each with how: the one list that the reference page, `nfscope metrics` and the tests read.
+//! Families that illumos has, and how it measures them. The reference page, `nfscope metrics` and the tests read this one list.
 
 use nfscope_model::Info;
 
-/// How a family comes about on illumos.
+/// Way in which a family is measured on illumos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnIllumos {
     /// Measured by these probes, or by other means.
@@ -441,7 +441,7 @@ const LIST: &[(&str, OnIllumos)] = &[
     ),
 ];
 
-/// How illumos has this family, or why it has not.
+/// Way in which illumos measures this family, or the reason why it does not.
 pub fn on_illumos(family: &Info) -> OnIllumos {
     let found = LIST.iter().find(|(name, _)| family.short_name() == *name);
     found.map_or(No("not listed"), |(_, how)| *how)
