@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::{Diagnosis, Kind};
-use nfscope_model::{Unacknowledged, family};
+use nfscope_model::{Snapshot, Unacknowledged, family};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -99,6 +99,45 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
         "{in_all:?} {of_one:?}"
     );
     Ok(())
+}
+
+/// A server is to stop while a thread cannot end its request: it says nothing of its threads until then. The agent tells for how long,
+/// and waits for no answer. Started again, the server is in its grace period for as long as the kernel says.
+pub fn a_server_that_does_not_stop(server: &Server, agent: &Agent) -> Result<()> {
+    let mount = server.client(0).mount_v3()?;
+    server.client(0).sh(&format!("touch {mount}/stops"))?;
+    let threads = server.sh("cat /proc/fs/nfsd/threads")?.stdout;
+    let before = agent.snapshot()?;
+    let change = |s: &Snapshot| s.value(&family::SERVER_CHANGE, []);
+    ensure!(change(&before) == Some(0.0), "{:?}", change(&before));
+    server.sh("fsfreeze -f /run/exp")?;
+    let writes = server
+        .client(0)
+        .spawn(&format!("echo x >{mount}/stops; sync {mount}/stops"))?;
+    let told = server
+        .sh("sleep 1; (rpc.nfsd 0 >/dev/null 2>&1 &) ; sleep 1")
+        .and_then(|_| {
+            eventually(|| {
+                let now = agent.snapshot()?;
+                Ok(change(&now).is_some_and(|s| s >= 1.0).then_some(now))
+            })
+        });
+    server.sh("fsfreeze -u /run/exp")?;
+    let d = evaluate(&told?.since(&before), &[]);
+    let says = "the server has been starting, stopping or changing its threads for ";
+    let said = d.outside.iter().chain([&d.reason]);
+    ensure!(said.into_iter().any(|s| s.contains(says)), "{d:#?}");
+    let stopped = eventually(|| Ok((change(&agent.snapshot()?) == Some(0.0)).then_some(())));
+    server.sh(&format!("nfsd_up {}", threads.trim()))?;
+    let grace = eventually(|| {
+        let ended = server.sh("cat /proc/fs/nfsd/v4_end_grace")?.stdout;
+        let told = agent.snapshot()?.value(&family::IN_GRACE, []);
+        Ok((told == Some(f64::from(u8::from(ended.trim() == "N")))).then_some(()))
+    });
+    writes.kill()?;
+    server.sh("grace_over")?;
+    stopped.context("the server has stopped")?;
+    grace.context("its grace period is the kernel's")
 }
 
 /// Two clients of NFSv3 want the same lock. lockd's answers are counted by client. The client that waits is named until it has the

@@ -447,7 +447,7 @@ print(total)' {}",
         }
         // The page reports nothing on few requests, but the figures are right.
         let trips = (far.walks + far.opens) / far.opens;
-        let each = trips * far.min_rtt.context("no round-trip time")? + far.open_seconds / far.opens;
+        let each = trips * far.min_rtt.context("no round-trip time")? + far.open_seconds.context("no time of opens")? / far.opens;
         println!("{trips} round trips, predicted {each} s, measured {}", seconds / f64::from(OPENED));
         Ok((depth, trips, each / (seconds / f64::from(OPENED)) - 1.0))
     });

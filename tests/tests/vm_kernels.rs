@@ -255,6 +255,9 @@ fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) ->
     checks.run("requests that are stuck", || {
         stuck::requests_are_told(server, agent)
     });
+    checks.run("a server that does not stop", || {
+        outstanding::a_server_that_does_not_stop(server, agent)
+    });
     run_all(
         server,
         agent,

@@ -12,7 +12,7 @@ use lab::scenarios::{judge_recorded, judged_in_every_run, recorded};
 fn judge(kernel: Kernel) -> Result<()> {
     let mut scenarios = judged_in_every_run(kernel)?;
     scenarios.retain(|s| recorded::file(kernel, &s.name).exists());
-    let verdicts = judge_recorded(kernel, &scenarios)?;
+    let verdicts = judge_recorded(kernel, &scenarios, false)?;
     let wrong: Vec<_> = verdicts.iter().filter(|v| !v.wrong.is_empty()).collect();
     let lines: Vec<_> = wrong.iter().map(|v| v.line()).collect();
     ensure!(wrong.is_empty(), "{kernel}:\n{}", lines.join("\n"));

@@ -10,6 +10,7 @@ pub mod http;
 pub mod known_names;
 pub mod lines;
 pub mod local_or_remote;
+pub mod lock_waits;
 pub mod owners;
 pub mod prometheus;
 pub mod server_state;

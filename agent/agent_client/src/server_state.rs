@@ -1,8 +1,8 @@
 //! State of this host's server, as it tells in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
 //! for.
 
-use nfscope_source::lock_waits::LockWait;
-use nfscope_source::{bounded, host_table, lock_waits};
+use crate::lock_waits::{self, LockWait};
+use nfscope_source::{bounded, host_table};
 use std::io;
 use std::path::Path;
 use std::time::Duration;

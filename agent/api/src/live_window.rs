@@ -114,7 +114,7 @@ pub struct Op<'a> {
     /// From begin to end.
     pub times: Times,
     /// Answers with a status other than OK.
-    pub errors: f64,
+    pub errors: Option<f64>,
     /// That time by what the thread did.
     pub phases: Option<window_parts::PhaseSeconds<{ phase::OPS }>>,
 }

@@ -138,7 +138,7 @@ pub struct Client {
     /// Requests with an OPEN.
     pub opens: f64,
     /// Execution time of both, added up.
-    pub open_seconds: f64,
+    pub open_seconds: Option<f64>,
 }
 
 /// The breakdown of a window. Every number is finite and at least 0; times are in seconds.
@@ -206,6 +206,10 @@ pub struct Breakdown {
     pub nlm_clients: Option<Vec<NlmClient>>,
     /// Clients that hold NFSv4 locks, and how many lock states each has.
     pub lock_holders: Vec<(String, f64)>,
+    /// Whether the server is in its grace period; `None` where nothing tells.
+    pub in_grace: Option<bool>,
+    /// Seconds for which the server has been starting, stopping or changing its threads; `None` where nothing tells.
+    pub server_change: Option<f64>,
     /// Clients that were told to ask again, or had to recover; empty where nothing counts by client.
     pub retrying: Vec<Retrying>,
     /// Clients that acknowledge no replies when the window ends; `None` where nothing tells.

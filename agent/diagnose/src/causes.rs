@@ -144,6 +144,66 @@ pub(crate) fn tell(findings: &mut [Finding], edges: &[Edge]) {
 mod tests {
     use super::*;
 
+    /// Kinds that neither cause another one nor are a consequence of one, each with its reason.
+    const ALONE: [(Kind, &str); 10] = [
+        (
+            Kind::StuckRequests,
+            "what they wait for is a finding of requests that ended, or said with them",
+        ),
+        (
+            Kind::RetryLater,
+            "these clients wait outside the server, whatever it does inside",
+        ),
+        (
+            Kind::UnsafeWrites,
+            "a setting of the server, which makes nothing slow",
+        ),
+        (
+            Kind::SlotStarvation,
+            "a setting of clients, which limits what they ask for",
+        ),
+        (
+            Kind::PnfsFallback,
+            "a path of clients to the storage, which brings load and no kind of wait",
+        ),
+        (
+            Kind::ConnectionLimit,
+            "a limit of the kernel; who is put out comes again and waits for nothing in the server",
+        ),
+        (
+            Kind::BadRpcs,
+            "calls that are refused before anything waits",
+        ),
+        (
+            Kind::ThreadStarvation,
+            "what threads wait for keeps them busy, but many can wait for it at once",
+        ),
+        (
+            Kind::ChattyClient,
+            "considered only for time that nothing slow explains",
+        ),
+        (
+            Kind::SlowMount,
+            "a mount of this host, of which another server may be the cause",
+        ),
+    ];
+
+    #[test]
+    fn every_kind_is_in_the_table_or_has_a_reason_not_to_be() {
+        let in_table = |kind: Kind| {
+            let mut rows = TABLE.iter();
+            rows.any(|row| row.cause == kind || row.consequences.contains(&kind))
+        };
+        for kind in Kind::ALL {
+            let alone = ALONE.iter().find(|(k, _)| *k == kind);
+            let has_reason = alone.is_some_and(|(_, reason)| !reason.is_empty());
+            assert!(in_table(kind) != has_reason, "{kind:?}");
+        }
+        for row in &TABLE {
+            assert!(!row.reason.is_empty() && !row.consequences.is_empty());
+        }
+    }
+
     #[test]
     fn no_kind_is_a_consequence_of_itself() {
         let mut all: Vec<Edge> = Vec::new();

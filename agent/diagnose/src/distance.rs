@@ -37,7 +37,7 @@ impl Distance {
             client: c.name.clone(),
             round_trips: requests / c.opens,
             round_trip_seconds: c.min_rtt?,
-            server_seconds: c.open_seconds / c.opens,
+            server_seconds: c.open_seconds? / c.opens,
         })
     }
 
@@ -93,7 +93,7 @@ mod tests {
             name: name.into(),
             walks,
             opens,
-            open_seconds: opens * 0.4e-3,
+            open_seconds: Some(opens * 0.4e-3),
             min_rtt: Some(rtt),
             ..Client::default()
         }
@@ -132,11 +132,15 @@ mod tests {
             client("few", 8.0, 1.0, 13.9e-3),
             client("none", 80.0, 0.0, 13.9e-3),
             Client {
+                open_seconds: None,
+                ..client("unmeasured", 80.0, 10.0, 13.9e-3)
+            },
+            Client {
                 min_rtt: None,
                 ..client("unknown", 80.0, 10.0, 13.9e-3)
             },
             Client {
-                open_seconds: 10.0 * 20e-3,
+                open_seconds: Some(10.0 * 20e-3),
                 ..client("served slowly", 80.0, 10.0, 13.9e-3)
             },
         ] {

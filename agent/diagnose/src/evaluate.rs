@@ -95,6 +95,7 @@ fn evaluate_with(
             impact.is_lost && (share * impact.weight_of_share >= threshold || beside(share, result))
         };
         let untimed = breakdown.untimed.filter(|_| needs_times(kind));
+        let in_hand = rules::stuck_requests::in_hand_for(breakdown, kind);
         match result.share {
             Some(share)
                 if result.condition
@@ -109,11 +110,15 @@ fn evaluate_with(
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
                 share: share
-                    .filter(|_| untimed.is_none())
+                    .filter(|_| untimed.is_none() && in_hand.is_none())
                     .map(|s| if result.condition { s } else { 0.0 }),
-                why: match untimed.filter(|_| share.is_some()) {
-                    Some(family) => not_measured(family),
-                    None => result.ruled_out_reason,
+                why: match (untimed.filter(|_| share.is_some()), in_hand) {
+                    (Some(family), _) => not_measured(family),
+                    (None, Some(waits)) => format!("{waits}: see stuck_requests"),
+                    (None, None) if share.is_some() && nothing_ended(kind, breakdown) => {
+                        "no request ended in the window".to_owned()
+                    }
+                    (None, None) => result.ruled_out_reason,
                 },
             }),
         }
@@ -127,7 +132,26 @@ fn evaluate_with(
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
     (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, breakdown, loaded);
+    // Without a finding the verdict says it.
+    if diagnosis.verdict == Verdict::Findings {
+        diagnosis
+            .outside
+            .splice(0..0, rules::server_state(breakdown));
+    }
     diagnosis
+}
+
+/// Whether the share of a kind is a part of no requests at all.
+fn nothing_ended(kind: Kind, b: &Breakdown) -> bool {
+    let of_requests = matches!(
+        kind,
+        Kind::StateRecoveryStorm
+            | Kind::CpuSaturation
+            | Kind::LockContention
+            | Kind::UnknownWaits
+            | Kind::ChattyClient
+    );
+    of_requests && b.requests == 0.0 && b.residence == 0.0
 }
 
 /// The largest share of the time first; see [`Kind::is_listed_behind`].
@@ -170,13 +194,14 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// True for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own mounts
+/// True for kinds that the verdict does not need. Waits for locks of NFSv3 that nobody sees are told beside it. Connections, replies on their way, the durability of writes and this host's own mounts
 /// are no part of the time of requests. Waits for a directory or file are not hidden: if none is known, they are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::ConnectionLimit
             | Kind::BadRpcs
+            | Kind::RetryLater
             | Kind::LockContention
             | Kind::UnacknowledgedReplies
             | Kind::UnsafeWrites
@@ -204,17 +229,21 @@ fn not_measured(family: &str) -> String {
     format!("{family} is not measured on this host; `nfscope check` shows why")
 }
 
-/// Sentences on replies that are not followed to their clients: a healthy server may hide trouble there.
+/// Sentences on replies that are not followed to their clients, and on locks: a healthy server may hide trouble there.
 fn unseen(b: &Breakdown) -> Vec<String> {
-    let text = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
+    let locks = b.nlm_clients.is_none().then(|| {
+        "waits for locks of NFSv3 are not seen here: a client that waits for one looks idle"
+            .to_owned()
+    });
+    let replies = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
         (None, _) => "replies on their way to clients are not seen here: a client that does not receive them looks idle".to_owned(),
-        (Some(_), []) => return Vec::new(),
+        (Some(_), []) => return locks.into_iter().collect(),
         (Some(_), transports) => format!(
             "replies over {} are not followed to their clients: one that does not receive them looks idle",
             transports.join(" and ")
         ),
     };
-    vec![text]
+    [replies].into_iter().chain(locks).collect()
 }
 
 /// Exports so many of which are named; the others are counted.
@@ -270,11 +299,17 @@ fn too_little_load(b: &Breakdown) -> String {
         return "no requests: there is nothing to evaluate".to_owned();
     }
     format!(
-        "{:.0} requests in {:.0} s, {:.2} in the server on average: too little load for a bottleneck",
-        b.requests,
+        "{} in {:.0} s, {:.2} in the server on average: too little load for a bottleneck",
+        many(b.requests, "request"),
         b.length,
         b.rate(b.residence)
     )
+}
+
+/// Whether operations themselves have a good part of the waits for a CPU.
+fn waits_in_operations(b: &Breakdown) -> bool {
+    let runqueue = b.phases.and_then(|p| p.runqueue);
+    part(runqueue.unwrap_or(0.0), b.residence) >= MIN_BESIDE_SHARE
 }
 
 /// How the times are spread of the operation that waits most for a cause.
@@ -285,6 +320,8 @@ fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
         Kind::WriteThrottle => |p| p.throttle,
         Kind::DelegationRecalls => |p| p.recall,
         Kind::MemoryReclaim => |p| p.reclaim,
+        // Requests that wait for a thread without a CPU have ended before their operations begin.
+        Kind::CpuSaturation if !waits_in_operations(b) => return None,
         Kind::CpuSaturation => |p| p.runqueue.unwrap_or(0.0),
         Kind::LockContention | Kind::UnknownWaits => |p| p.lock,
         _ => return None,

@@ -86,6 +86,32 @@ const SHOWN: [(&[&str], &str); 4] = [
     ),
 ];
 
+/// Kernel functions that stacks are searched for, each with what it stands for. A kernel that calls one otherwise shows a sleep that
+/// nothing here names: it is printed as it is, and no cause is said.
+pub fn functions() -> Vec<(&'static str, &'static str)> {
+    let of = |all: &[&'static str], stands_for| -> Vec<_> {
+        all.iter().map(|f| (*f, stands_for)).collect()
+    };
+    let mut all = [
+        of(&LOCKS, "a lock"),
+        of(&TAKE_LOCKS, "a lock, where it is the innermost one"),
+        of(&ELSEWHERE, "a wait with a phase of its own"),
+        of(&EXECUTES, "a request"),
+        of(&RECEIVES, "no request"),
+    ]
+    .concat();
+    let shown = [
+        "a program that watches the file system",
+        "another NFS server",
+        "a frozen file system",
+        "a FUSE program",
+    ];
+    for ((begins, _), stands_for) in SHOWN.iter().zip(shown) {
+        all.extend(of(begins, stands_for));
+    }
+    all
+}
+
 /// Operations with a smaller part of the waiting are not those that a finding is about.
 const MIN_PART: f64 = 0.1;
 

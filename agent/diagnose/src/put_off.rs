@@ -2,7 +2,7 @@
 
 use nfscope_model::comes_again::{ComesAgain, comes_again};
 use nfscope_model::window_parts::numbers;
-use nfscope_model::{Window, family as f};
+use nfscope_model::{ProbeState, ProbeStatus, Window, family as f};
 use std::collections::HashMap;
 
 /// Answers to one operation that tell the client to try again later.
@@ -118,7 +118,13 @@ pub struct NlmClient {
 impl NlmClient {
     /// Returns these clients, the one that waits longest first; `None` where lockd is not seen.
     pub fn all(w: &Window) -> Option<Vec<NlmClient>> {
-        w.delta.value(&f::NLM_WAITING, [])?;
+        // Without the module there is no lockd, and nobody asks it for a lock.
+        let mut lockd = w.delta.probes.iter().filter(|p| p.probe == "lockd");
+        let is_absent = |p: &ProbeStatus| p.state == ProbeState::Unused;
+        let absent = lockd.next().is_some_and(is_absent) && lockd.all(is_absent);
+        if !absent {
+            w.delta.value(&f::NLM_WAITING, [])?;
+        }
         let waits = numbers(w, &f::CLIENT_NLM_WAIT).map(|([client], waits)| NlmClient {
             client: client.to_owned(),
             waits,

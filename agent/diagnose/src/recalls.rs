@@ -11,8 +11,8 @@ pub struct Holder {
     pub name: String,
     /// Recalls.
     pub recalls: f64,
-    /// Time of those that ended, added up.
-    pub seconds: f64,
+    /// Time of those that ended, added up; `None` where it is not measured.
+    pub seconds: Option<f64>,
     /// Recalls that had not ended when the window did.
     pub pending: f64,
 }
@@ -42,14 +42,14 @@ impl Recalls {
         let holders = numbers(w, &f::CLIENT_RECALLS).map(|([name], recalls)| Holder {
             name: name.to_owned(),
             recalls,
-            seconds: of_client(&f::CLIENT_RECALL_SECONDS, name),
+            seconds: w.delta.value(&f::CLIENT_RECALL_SECONDS, [name]),
             pending: of_client(&f::CLIENT_RECALLS_PENDING, name),
         });
         let mut holders: Vec<_> = holders
             .filter(|h| h.recalls > 0.0 || h.pending > 0.0)
             .collect();
         holders.sort_by(|a, b| {
-            let rank = |h: &Holder| (h.pending, h.seconds);
+            let rank = |h: &Holder| (h.pending, h.seconds.unwrap_or(0.0));
             let ((a0, a1), (b0, b1)) = (rank(a), rank(b));
             b0.total_cmp(&a0).then(b1.total_cmp(&a1))
         });

@@ -6,6 +6,7 @@ use crate::breakdown::Breakdown;
 use crate::causes::{self, Edge};
 use crate::course::{Slice, course};
 use crate::evaluate::{by_rank, evaluate_breakdown};
+use crate::rules;
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
@@ -84,6 +85,8 @@ pub struct FindingTracker {
     /// The last window, if an active finding was found in it.
     window: Option<Window>,
     last: Option<Diagnosis>,
+    /// The server's own state in words, where clients wait for it.
+    server_state: Option<String>,
 }
 
 /// True if the same probes measured all the time between two readings: findings can be made of the window between them.
@@ -195,7 +198,7 @@ impl FindingTracker {
     }
 
     fn clear_all(&mut self, at: f64, monotonic: Duration) -> Vec<Change> {
-        (self.last, self.window) = (None, None);
+        (self.last, self.window, self.server_state) = (None, None, None);
         self.slices.clear();
         self.contradicting.clear();
         let active: Vec<_> = self.active.keys().copied().collect();
@@ -220,6 +223,7 @@ impl FindingTracker {
         let active: Vec<_> = self.active.keys().copied().collect();
         let breakdown = Breakdown::of(window);
         let d = evaluate_breakdown(window, &breakdown, &active);
+        self.server_state = rules::server_state(&breakdown).into_iter().next();
         self.causes = causes::edges(&breakdown, &Attribution::of(&breakdown));
         self.slices.push_back(Slice::of(&breakdown));
         if self.slices.len() > COURSE_WINDOWS {
@@ -317,10 +321,11 @@ impl FindingTracker {
         }
     }
 
-    /// Why the server does not serve all requests now: the summary of the finding about stuck ones.
+    /// Why the server does not serve all requests now: the summary of the finding about stuck ones, or the server's own state.
     pub fn degraded(&self) -> Option<&str> {
-        let episode = self.active.get(&Kind::StuckRequests)?;
-        Some(&episode.finding.summary)
+        let stuck = self.active.get(&Kind::StuckRequests);
+        let stuck = stuck.map(|e| e.finding.summary.as_str());
+        stuck.or(self.server_state.as_deref())
     }
 
     /// The body of `/findings`.

@@ -205,6 +205,10 @@ families! {
         "Time since the client renewed its lease that did so longest ago", since "0.2.0";
     NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],
         "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low", since "0.2.0";
+    IN_GRACE: "nfscope_nfs4_in_grace" Gauge, [],
+        "1 while the server is in its grace period after a start: clients may only claim what they had, and are told to come again for anything else (/proc/fs/nfsd/v4_end_grace). 0 without a server", since "0.2.0";
+    SERVER_CHANGE: "nfscope_server_change_seconds" Gauge, [],
+        "Time for which the server has been starting, stopping or changing its threads, by when the kernel last said their number (/proc/fs/nfsd/threads); 0 while it does neither. A thread whose request does not end makes it long", since "0.2.0";
     DELEGATIONS_GRANTED: "nfscope_nfs4_delegations_granted_total" Counter, [DELEGATION],
         "Delegations that the server has granted; no series of a type that this kernel does not grant", since "0.2.0";
     DELEGATIONS_RETURNED: "nfscope_nfs4_delegations_returned_total" Counter, [],

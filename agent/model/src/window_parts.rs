@@ -23,8 +23,8 @@ pub struct WindowOp<'a> {
     pub durations: &'a Histogram,
     /// Seconds by [`phase::OF_OP`]; `None` where operations are not split.
     pub phases: Option<PhaseSeconds<{ phase::OPS }>>,
-    /// Answers with a status other than OK.
-    pub errors: f64,
+    /// Answers with a status other than OK; `None` where nothing tells whether statuses were counted.
+    pub errors: Option<f64>,
 }
 
 /// The log of one file system or pool.
@@ -91,6 +91,8 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
     for ([version, op, _], n) in numbers(w, &family::OP_ERRORS) {
         *errors.entry([version, op]).or_default() += n;
     }
+    // Who times operations by probes counts their statuses, too. A window without either may come from one who does not.
+    let counted = !errors.is_empty() || !w.delta.probes.is_empty();
     histograms(w, &family::OP_DURATION)
         .map(|(labels, durations)| WindowOp {
             version: labels[0],
@@ -100,7 +102,7 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
                 .get(&labels)
                 .copied()
                 .map(|p| if rare_known { with_rare(p) } else { p }),
-            errors: errors.get(&labels).copied().unwrap_or(0.0),
+            errors: (errors.get(&labels).copied()).or(counted.then_some(0.0)),
         })
         .collect()
 }
@@ -302,9 +304,16 @@ mod tests {
                 None
             ])
         );
-        assert_eq!((new.errors, new.durations.sum), (3.0, 0.5));
+        assert_eq!((new.errors, new.durations.sum), (Some(3.0), 0.5));
         let old = all.iter().find(|o| o.version == "3").unwrap();
-        assert_eq!((old.phases, old.errors), (None, 0.0));
+        assert_eq!((old.phases, old.errors), (None, Some(0.0)));
+        // A window without any may come from one who does not count them.
+        let of = |probes: Vec<crate::ProbeStatus>| {
+            let mut w = window(|s| s.histogram(&family::OP_DURATION, ["3", "write"], one(0.25)));
+            w.delta.probes = probes.into();
+            ops(&w)[0].errors
+        };
+        assert_eq!(of(Vec::new()), None);
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub mod report;
 pub mod slow;
 pub mod stuck;
 pub mod top;
+#[cfg(test)]
+mod unknown_tests;
 pub mod versions;
 pub mod what_if;
 pub mod workload;

@@ -2,7 +2,7 @@
 //!
 //! [`source`] defines a source, and a folder for each operating system implements it. This file picks one at compile time. The exception is
 //! the source for illumos, which runs two programs and reads their output: it is built everywhere and can be asked for ([`illumos`]).
-//! [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`], [`lock_waits`], [`nfs4_names`] and
+//! [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`], [`nfs4_names`] and
 //! [`file_path`] serve callers outside this crate on every system.
 
 pub mod bounded;
@@ -16,7 +16,6 @@ pub mod hostname;
 mod illumos;
 #[cfg(target_os = "linux")]
 mod linux;
-pub mod lock_waits;
 pub mod lossless;
 pub mod mounts;
 pub mod nfs4_names;

@@ -136,6 +136,7 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
         out.extend(warning);
     }
     if area.height >= WARNING {
+        out.extend(app.view().and_then(panel::server_state));
         out.extend(app.view().and_then(panel::findings));
     }
     if area.height >= TABS {

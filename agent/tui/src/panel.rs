@@ -44,6 +44,8 @@ pub(super) fn title(v: &View) -> Line {
 /// The threads in one line.
 pub(super) fn threads(v: &View) -> Line {
     let text = match v.pools.as_slice() {
+        // Somebody serves these requests.
+        [] if v.rpc.iter().any(|r| r.rate > 0.0) => "nfsd threads: unknown".to_owned(),
         [] => "no nfsd threads".to_owned(),
         [one] => pool(one),
         all => {
@@ -75,9 +77,18 @@ fn pool(p: &Pool) -> String {
     text
 }
 
+/// The server's own state, in one line; `None` where there is nothing to say.
+pub(super) fn server_state(v: &View) -> Option<Line> {
+    let state = v.server_state.as_ref()?;
+    Some(Line::of(Tone::Alarm, format!("the server is {state}")))
+}
+
 /// What makes requests slow, in one line; `None` where nothing does.
 pub(super) fn findings(v: &View) -> Option<Line> {
-    let of = |f: &Found| format!("{} {:.0} %", f.kind, f.share * 100.0);
+    let of = |f: &Found| match f.share {
+        Some(share) => format!("{} {:.0} %", f.kind, share * 100.0),
+        None => format!("{} ?", f.kind),
+    };
     let all: Vec<_> = v.findings.iter().map(of).collect();
     let change = v.changes.first().map(|c| {
         let words = match c.change.as_str() {

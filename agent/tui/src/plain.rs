@@ -12,6 +12,7 @@ use nfscope_model::phase;
 /// Everything that the window tells, each line ended and none wider than `width`.
 pub fn plain(view: &View, width: usize, style: TerminalStyle) -> String {
     let mut lines = vec![panel::title(view), panel::threads(view)];
+    lines.extend(panel::server_state(view));
     lines.extend(panel::findings(view));
     lines.extend(panel::warning(view));
     section(&mut lines, &table_columns::operations(view), width, style);

@@ -49,7 +49,7 @@ pub(super) fn operations(v: &View) -> Table {
             p50: o.p50,
             p99: o.p99,
             max: o.max,
-            errors: Some(o.errors_per_s),
+            errors: o.errors_per_s,
             name: o.op.clone(),
             version: Some(o.version.clone()),
             called: String::new(),
@@ -61,7 +61,7 @@ pub(super) fn operations(v: &View) -> Table {
             number(o.p50, seconds),
             number(o.p99, seconds),
             number(o.max, seconds),
-            alarm(Some(o.errors_per_s), rate, o.errors_per_s > 0.0),
+            alarm(o.errors_per_s, rate, o.errors_per_s > Some(0.0)),
             number(Some(o.share), percent),
             Cell::Bar(o.phases.clone()),
         ],
@@ -69,7 +69,12 @@ pub(super) fn operations(v: &View) -> Table {
     Table {
         columns: OPS.into(),
         rows: v.ops.iter().map(row).collect(),
-        empty: "no NFS operations in this window".to_owned(),
+        empty: match v.rpc.iter().any(|r| r.rate > 0.0) {
+            // NULL calls have none.
+            true => "no NFS operations are known of in this window",
+            false => "no NFS operations in this window",
+        }
+        .to_owned(),
         history: None,
     }
 }
@@ -92,7 +97,7 @@ pub(super) fn pools(v: &View) -> Table {
         sort: Sort {
             // Seconds, as in the other tables.
             time: p.busy_ratio.map(|r| r * p.threads * v.window_seconds),
-            rate: Some(p.rate),
+            rate: p.rate,
             p50: p.queue_p50,
             p99: p.queue_p99,
             max: p.queue_max,
@@ -112,7 +117,7 @@ pub(super) fn pools(v: &View) -> Table {
                 percent,
                 p.saturated_ratio > Some(1.0 - SCARCE),
             ),
-            number(Some(p.rate), rate),
+            number(p.rate, rate),
             number(p.queue_p50, seconds),
             number(p.queue_p99, seconds),
             number(p.queue_max, seconds),
@@ -184,8 +189,8 @@ const LOGS: &[Column] = &[
 pub(super) fn logs(v: &View) -> Table {
     let row = |l: &crate::view::Log| Row {
         sort: Sort {
-            time: Some(l.seconds),
-            rate: Some(l.waits_per_s),
+            time: l.seconds,
+            rate: l.waits_per_s,
             p50: l.wait_p50,
             p99: l.wait_p99,
             max: l.wait_max,
@@ -196,7 +201,7 @@ pub(super) fn logs(v: &View) -> Table {
         },
         cells: vec![
             name(&format!("{} {}", l.fs, l.volume)),
-            number(Some(l.waits_per_s), rate),
+            number(l.waits_per_s, rate),
             number(l.wait_p50, seconds),
             number(l.wait_p99, seconds),
             number(l.wait_max, seconds),
@@ -233,8 +238,8 @@ pub(super) fn disks(v: &View) -> Table {
         let text = format!("{} {}", d.device, d.op);
         Row {
             sort: Sort {
-                time: Some(d.seconds),
-                rate: Some(d.rate),
+                time: d.seconds,
+                rate: d.rate,
                 p50: d.device_p50,
                 p99: d.device_p99,
                 max: d.device_max,
@@ -245,7 +250,7 @@ pub(super) fn disks(v: &View) -> Table {
             },
             cells: vec![
                 name(text.trim_end()),
-                number(Some(d.rate), rate),
+                number(d.rate, rate),
                 number(d.queue_p99, seconds),
                 number(d.device_p50, seconds),
                 number(d.device_p99, seconds),

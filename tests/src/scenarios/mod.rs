@@ -38,14 +38,14 @@ pub struct Options {
     /// Print one JSON object for each scenario
     #[arg(long)]
     pub json: bool,
-    /// Also print the output of `nfscope diagnose` on each
+    /// Also print the output of `nfscope diagnose` on each; with --recorded without what it counts while it watches
     #[arg(long)]
     pub page: bool,
     /// Write the window of each into tests/windows/, where plain tests judge it; without --only those that `make test` judges
     #[arg(long, conflicts_with = "recorded")]
     pub write: bool,
     /// Judge the windows in tests/windows/ again instead of playing: no machine boots
-    #[arg(long, conflicts_with_all = ["measure", "json", "page"])]
+    #[arg(long, conflicts_with_all = ["measure", "json"])]
     pub recorded: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     let scenarios = chosen(options)?;
     if options.recorded {
-        return judge_recorded(options.kernel, &scenarios);
+        return judge_recorded(options.kernel, &scenarios, options.page);
     }
     let runner = Runner::boot(options.kernel)?;
     if options.measure && !options.json {
@@ -108,15 +108,19 @@ fn tell(line: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{line}")
 }
 
-/// Diagnoses the recorded windows of these scenarios and prints the verdicts.
+/// Diagnoses the recorded windows of these scenarios and prints the verdicts, and with `page` what the diagnosis says.
 ///
 /// # Errors
 /// When a scenario has no recorded window.
-pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verdict>> {
+pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario], page: bool) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
         let window = recorded::read(kernel, &scenario.name)?;
         let verdict = Verdict::of(scenario, diagnosed(&window));
+        if page {
+            let diagnosis = nfscope_diagnose::evaluate(&window, &[]);
+            tell(nfscope_diagnose::render(&diagnosis, &scenario.name, false))?;
+        }
         tell(verdict.line())?;
         verdicts.push(verdict);
     }

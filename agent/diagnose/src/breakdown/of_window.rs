@@ -97,6 +97,8 @@ impl Breakdown {
             denied: Denied::all(w),
             nlm_clients: NlmClient::all(w),
             lock_holders: lock_holders(w),
+            in_grace: w.delta.value(&f::IN_GRACE, []).map(|v| v > 0.0),
+            server_change: w.delta.value(&f::SERVER_CHANGE, []),
             retrying: Retrying::all(w),
             unacknowledged: Unacknowledged::all(&w.delta),
             unseen_transports: unseen_transports(w),
@@ -235,7 +237,9 @@ impl Breakdown {
                 self.saturated = saturated;
             }
         }
-        self.busy = busy.map(|s| part(s, self.threads * self.length));
+        // Requests in hand have kept threads busy, too, and are counted when they end.
+        let held = sum(self.held.iter().map(|r| r.seconds.min(self.length)));
+        self.busy = busy.map(|s| part(s + held, self.threads * self.length).min(1.0));
     }
 
     fn add_cpus(&mut self, w: &Window) {
@@ -345,7 +349,8 @@ fn clients(w: &Window) -> Vec<Client> {
             slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),
             walks: count(w.delta.value(&f::CLIENT_WALKS, [client.name, "4"])),
             opens: count(w.delta.value(&f::CLIENT_OPENS, [client.name])),
-            open_seconds: count(w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name])),
+            open_seconds: (w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name]))
+                .filter(|s| s.is_finite()),
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -25,6 +25,12 @@ pub const IN_OTHER_WAITS: &str =
 /// A shorter wait in the queue is no evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
 
+/// A client stands out that has so much more of the operations than it would have if all clients were alike.
+const STANDS_OUT: f64 = 0.25;
+
+/// A request that takes so many times the mean is told beside it.
+const FAR_LONGER: f64 = 10.0;
+
 /// The part of a client's requests that are `what`, beside the least part for a finding.
 pub fn of_client(one: &Mostly, what: &str, least: f64) -> Evidence {
     let text = format!(
@@ -98,8 +104,14 @@ pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
         Some(export) => format!(", which {export} lies on,"),
         None => String::new(),
     };
+    // The mean of a device that stalls now and then is that of a quick one.
+    let longest = long_waits(&disk.requests, 0.0).longest;
+    let longest = match longest.is_finite() && longest >= FAR_LONGER * mean {
+        true => format!(", {} at most", seconds(longest)),
+        false => String::new(),
+    };
     let text = format!(
-        "one {} request to {}{lies} takes {} on average",
+        "one {} request to {}{lies} takes {} on average{longest}",
         disk.op,
         disk.device,
         seconds(mean)
@@ -136,9 +148,14 @@ pub fn pending(b: &Breakdown) -> Option<Evidence> {
     ))
 }
 
-/// The client that sends most operations.
+/// The client that sends most operations, where one stands out among its like.
 pub fn busiest_client(context: &Context) -> Option<Evidence> {
-    let (client, part) = context.breakdown.busiest_client()?;
+    let b = context.breakdown;
+    let (client, part) = b.busiest_client()?;
+    let alike = 1.0 / b.clients.len() as f64;
+    if b.clients.len() > 1 && part < alike + STANDS_OUT {
+        return None;
+    }
     let text = format!("{} sends {} of the operations", client.name, percent(part));
     Some(evidence(&f::CLIENT_OPS.info, part, None, text))
 }

@@ -4,13 +4,22 @@
 use super::test_server::{SERVER, Server, histogram, judge, kinds, measured, page, why_not};
 use crate::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Severity, Verdict};
-use nfscope_model::{Snapshot, Window, family as f};
+use nfscope_model::{ProbeState, ProbeStatus, Snapshot, Window, family as f};
 use std::time::Duration;
 
 const CLIENT: &str = "10.9.0.2";
 
-/// Connections are walked, and nothing waits on them.
+/// Connections are walked, and nothing waits on them; nor does a client wait for a lock of NFSv3.
 fn seen(mut s: Snapshot) -> Snapshot {
+    s.gauge(&f::UNACKED_CONNECTIONS, [], 0.0);
+    s.gauge(&f::NLM_WAITING, [], 0.0);
+    s
+}
+
+/// An idle server of whose lockd nothing is known.
+fn without_lockd() -> Snapshot {
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
     s.gauge(&f::UNACKED_CONNECTIONS, [], 0.0);
     s
 }
@@ -324,7 +333,82 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     assert_ne!(d.verdict, Verdict::Healthy);
     assert!(d.reason.contains("for 2.00 s by now"), "{}", d.reason);
     // Nothing can be said of what nobody has looked at.
-    let unseen = judge(idle());
+    let unseen = judge(without_lockd());
     let why = why_not(&unseen, Kind::RetryLater);
     assert!(why.contains("are not known"), "{why}");
+    let share = |d: &Diagnosis| {
+        (d.ruled_out.iter().find(|r| r.kind == Kind::RetryLater))
+            .unwrap()
+            .share
+    };
+    assert_eq!(share(&unseen), None, "what is not known is not 0 %");
+    assert_eq!(unseen.verdict, Verdict::Healthy, "{unseen:#?}");
+    assert!(
+        unseen.unseen.iter().any(|s| s.contains("locks of NFSv3")),
+        "{unseen:#?}"
+    );
+    // Without the module there is no lockd, and no client that it has told to wait.
+    let lockd = |state| {
+        let mut s = without_lockd();
+        s.probes = vec![ProbeStatus {
+            probe: "lockd".to_owned(),
+            program: "lockd_answered".to_owned(),
+            hook: String::new(),
+            gives: String::new(),
+            required: false,
+            state,
+            reason: String::new(),
+            fix: String::new(),
+        }];
+        judge(s)
+    };
+    let absent = lockd(ProbeState::Unused);
+    assert_eq!(share(&absent), Some(0.0));
+    assert_eq!(absent.unseen, [""; 0]);
+    assert_eq!(
+        why_not(&absent, Kind::RetryLater),
+        "no operation was answered with the request to try again later"
+    );
+    assert_eq!(share(&lockd(ProbeState::Unsupported)), None);
+}
+
+/// By its own account, without a probe.
+#[test]
+fn a_server_in_its_grace_period_or_that_does_not_stop_is_not_healthy() {
+    let judged = |grace: f64, change: f64, s: Snapshot| {
+        let mut s = s;
+        s.gauge(&f::IN_GRACE, [], grace);
+        s.gauge(&f::SERVER_CHANGE, [], change);
+        judge(s)
+    };
+    let mut works = busy();
+    measured(&mut works, "3", 20_000);
+    for s in [idle(), works] {
+        let well = judged(0.0, 0.2, s.clone());
+        assert_eq!(well.verdict, Verdict::Healthy, "{well:#?}");
+        let grace = judged(1.0, 0.0, s.clone());
+        assert_eq!(grace.verdict, Verdict::Unknown);
+        assert!(
+            grace
+                .reason
+                .starts_with("the server is in its grace period"),
+            "{}",
+            grace.reason
+        );
+        let stops = judged(0.0, 40.0, s);
+        assert_eq!(stops.verdict, Verdict::Unknown);
+        let says = "the server has been starting, stopping or changing its threads for 40.0 s";
+        assert!(stops.reason.starts_with(says), "{}", stops.reason);
+    }
+    // Beside a finding it is told as well.
+    let mut slow = Server {
+        disk: 20e-3,
+        op: "read",
+        ..SERVER
+    }
+    .snapshot();
+    slow.gauge(&f::IN_GRACE, [], 1.0);
+    let d = judge(slow);
+    assert_eq!(kinds(&d), ["slow_disk"]);
+    assert!(d.outside[0].contains("grace period"), "{d:#?}");
 }

@@ -269,8 +269,9 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
         of_illumos(&mut s, &[phase]);
         let d = judge(s);
         let open = d.ruled_out.iter().filter(|r| r.share.is_none());
-        // Nothing tells of connections, of durability and of mounts there.
+        // Nothing tells of locks of NFSv3, of connections, of durability and of mounts there.
         let unknown = [
+            Kind::RetryLater,
             Kind::UnacknowledgedReplies,
             Kind::UnsafeWrites,
             Kind::ConnectionLimit,
@@ -286,6 +287,7 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
     let d = judge(s);
     let open = d.ruled_out.iter().filter(|r| r.share.is_none());
     let unknown = [
+        Kind::RetryLater,
         Kind::UnacknowledgedReplies,
         Kind::UnsafeWrites,
         Kind::ConnectionLimit,

@@ -93,7 +93,8 @@ pub fn rule(context: &Context) -> RuleResult {
     let put_off = !all.is_empty() || !standing.is_empty();
     RuleResult {
         kind: Kind::RetryLater,
-        share: Some(share),
+        // Without lockd's answers the share is a lower bound.
+        share: Some(share).filter(|share| *share > 0.0 || b.nlm_clients.is_some()),
         of_threads: 0.0,
         condition: share >= threshold && (active || lost >= FELT_SECONDS),
         // A lock that another one holds is often how programs work together.
@@ -121,10 +122,10 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(b, put_off),
         ruled_out_reason: said(b, &[], &[]).unwrap_or_else(|| {
             let unseen = match b.nlm_clients {
-                None => "locks of NFSv3 that clients wait for are not known; ",
+                None => "; locks of NFSv3 that clients wait for are not known",
                 Some(_) => "",
             };
-            format!("{unseen}no operation was answered with the request to try again later")
+            format!("no operation was answered with the request to try again later{unseen}")
         }),
     }
 }

@@ -15,6 +15,8 @@ use nfscope_text::units::seconds;
 const INDIRECT_RATIO: f64 = 0.1;
 /// From this part on the log device is not where the log is written.
 const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
+/// A smaller part of request time is not told.
+const TOLD_SHARE: f64 = 0.01;
 /// Where fewer of the waits are long, their number is told.
 const MOSTLY_LONG_RATIO: f64 = 0.9;
 
@@ -36,10 +38,7 @@ pub fn rule(context: &Context) -> RuleResult {
         summary: format!(
             "{} of request time in the server is spent waiting for the journal or intent log{}",
             percent(share),
-            match attribution.behind_log {
-                0.0 => "",
-                _ => ", or for locks whose holders wait for it",
-            }
+            behind(context)
         ),
         evidence: slow.map_or(Vec::new(), |log| evidence_for(context, log)),
         advice: slow.map_or(Vec::new(), |log| advice_for(context, log)),
@@ -73,6 +72,21 @@ pub fn rule(context: &Context) -> RuleResult {
             ),
             _ => "almost nothing waited for a journal or intent log".into(),
         },
+    }
+}
+
+/// What waits for the log in another name, as an addition to a sentence.
+fn behind(context: &Context) -> &'static str {
+    let a = context.attribution;
+    let is_told = |seconds| context.share(seconds) >= TOLD_SHARE;
+    match (
+        is_told(a.disk_behind_log),
+        is_told(a.behind_log - a.disk_behind_log),
+    ) {
+        (false, false) => "",
+        (false, true) => ", or for locks whose holders wait for it",
+        (true, false) => ", or for blocks that it is writing",
+        (true, true) => ", for blocks that it is writing, or for locks whose holders wait for it",
     }
 }
 
@@ -117,7 +131,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         all.push(evidence(&f::OP_PHASE.info, share, None, text));
     }
     let disk = context.share(context.attribution.disk_behind_log);
-    if disk > 0.0 {
+    if disk >= TOLD_SHARE {
         let text = format!(
             "for {} of request time operations wait for I/O that the devices of exports do not explain: they wait for blocks that \
              the log is writing",
@@ -126,7 +140,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         all.push(evidence(&f::OP_PHASE.info, disk, None, text));
     }
     let behind = context.share(context.attribution.behind_log) - disk;
-    if behind > 0.0 {
+    if behind >= TOLD_SHARE {
         let text = format!(
             "for {} of request time operations wait for locks, and those who hold the locks wait for the log{}",
             percent(behind),
@@ -196,6 +210,9 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             _ => separate_log,
         });
     }
-    all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
+    let commits = context.breakdown.op_with_most(|p| p.log.unwrap_or(0.0));
+    if commits.is_some_and(|(op, _)| matches!(op.op.as_str(), "write" | "commit")) {
+        all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
+    }
     all
 }

@@ -73,7 +73,7 @@ pub fn rule(context: &Context) -> RuleResult {
             && (of_all || one.is_some()),
         max_severity: Severity::Warning,
         summary: format!(
-            "{} of request time in the server is spent making data{} durable, {} at a time",
+            "{} of request time in the server is spent on synchronous WRITEs and COMMITs{}, {} at a time",
             percent(share),
             one.as_ref().map_or(String::new(), |one| format!(" of {}", one.client)),
             bytes(sync.bytes_each)
@@ -93,11 +93,16 @@ pub fn rule(context: &Context) -> RuleResult {
                 "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
             true => format!(
-                "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",
+                "a stable WRITE or COMMIT is for {} on average; {} of the requests are synchronous WRITEs or COMMITs{}",
                 bytes(sync.bytes_each),
-                percent(sync.of_requests)
+                percent(sync.of_requests),
+                match share >= BEGIN_SHARE && lost < MANY_LOST {
+                    true => format!(", of which {lost:.2} are in the server on average: less than {MANY_LOST} is little"),
+                    false => String::new(),
+                }
             ),
-            false => "almost no data had to be durable at once".into(),
+            false if sync.flushes > 0.0 => "almost no data had to be durable at once".into(),
+            false => "no data had to be durable at once".into(),
         },
     }
 }
@@ -138,7 +143,7 @@ fn faster_log(b: &Breakdown) -> Option<String> {
 fn evidence_for(context: &Context, sync: &SyncWrites) -> Vec<Evidence> {
     let b = context.breakdown;
     let size = format!(
-        "a stable WRITE or COMMIT makes {} durable on average; less than {} is small",
+        "a stable WRITE or COMMIT is for {} on average; less than {} is small",
         bytes(sync.bytes_each),
         bytes(SMALL_BYTES)
     );

@@ -8,7 +8,7 @@ use crate::put_off::Retrying;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
 use crate::rules::retry_later::answers;
-use crate::thresholds::{MIN_COUNT, MIN_RECOVERIES, RECOVERING_RATIO, RECOVERY_RATIO};
+use crate::thresholds::{LONG_PART, MIN_COUNT, MIN_RECOVERIES, RECOVERING_RATIO, RECOVERY_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::many;
@@ -61,7 +61,7 @@ pub fn rule(context: &Context) -> RuleResult {
             "give each of the clients above a host name of its own, or a nfs4_unique_id (parameter of the module nfs), and mount anew"
                 .to_owned(),
         );
-    } else if leases >= lost || !recovering.is_empty() {
+    } else if (leases >= lost && !ended_by_themselves(b)) || !recovering.is_empty() {
         advice.push(
             "look for clients with one identity, which end each other's lease in turn: cloned machines with one host name; give each a nfs4_unique_id (parameter of the module nfs)"
                 .to_owned(),
@@ -115,6 +115,11 @@ pub fn rule(context: &Context) -> RuleResult {
             percent(share)
         ),
     }
+}
+
+/// Whether clients end as many leases as they make: one whose lease another client ends does not.
+fn ended_by_themselves(b: &Breakdown) -> bool {
+    count(b, &["destroy_clientid"]) >= LONG_PART * count(b, &["exchange_id", "setclientid"])
 }
 
 /// The client whose requests are mostly such ones, among many that work: as operations were counted by client.

@@ -21,6 +21,41 @@ const NAMED_REQUESTS: usize = 3;
 /// The evidence names so many functions of a kernel stack.
 const NAMED_FUNCTIONS: usize = 8;
 
+/// A kind of finding whose cause requests in hand wait for, in words: requests that have not ended are in no histogram, and a cause that
+/// they wait for is not ruled out.
+pub fn in_hand_for(b: &Breakdown, kind: Kind) -> Option<String> {
+    let wait = match kind {
+        Kind::SlowIntentLog => "log",
+        Kind::SlowDisk => "disk",
+        Kind::WriteThrottle => "throttle",
+        Kind::SlowUpcall => "upcall",
+        Kind::DelegationRecalls => "recall",
+        Kind::MemoryReclaim => "reclaim",
+        Kind::CpuSaturation => "cpu",
+        Kind::LockContention | Kind::UnknownWaits => LOCK,
+        Kind::SlowReply => "reply",
+        Kind::ThreadStarvation => {
+            let p = not_taken(b)?;
+            let of = many(p.connections, "connection");
+            return Some(format!("no thread takes the requests of {of}"));
+        }
+        _ => return None,
+    };
+    let n = stuck(b).iter().filter(|r| r.wait == wait).count();
+    let waits = if n == 1 {
+        "is in hand and waits"
+    } else {
+        "are in hand and wait"
+    };
+    (n > 0).then(|| {
+        format!(
+            "{} {waits} for {}",
+            many(n as f64, "request"),
+            wait_name(wait)
+        )
+    })
+}
+
 /// The requests that are stuck, by [`causes_first`].
 fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
     let mut all: Vec<_> = b.held.iter().filter(|r| is_stuck(b, r)).collect();
@@ -143,7 +178,8 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
         all.push(evidence(&f::STUCK_REQUESTS.info, number, None, text));
     }
     all.extend(pending(b));
-    for r in stuck.iter().take(NAMED_REQUESTS) {
+    let mut named: Vec<(String, f64, usize)> = Vec::new();
+    for r in stuck {
         let usual = usual_seconds(b, r).map(|u| format!(", usually {}", seconds(u)));
         let text = format!(
             "{} is in hand for {}{} and waits for {}",
@@ -152,12 +188,18 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
             usual.unwrap_or_default(),
             wait_name(&r.wait)
         );
-        all.push(evidence(
-            &f::OLDEST_REQUEST.info,
-            r.seconds,
-            Some(STUCK_SECONDS),
-            text,
-        ));
+        if let Some((_, _, more)) = named.iter_mut().find(|(said, ..)| *said == text) {
+            *more += 1;
+        } else if named.len() < NAMED_REQUESTS {
+            named.push((text, r.seconds, 0));
+        }
+    }
+    for (mut text, held, more) in named {
+        if more > 0 {
+            text += &format!("; {more} more are alike");
+        }
+        let limit = Some(STUCK_SECONDS);
+        all.push(evidence(&f::OLDEST_REQUEST.info, held, limit, text));
     }
     if stuck.len() > 1 {
         for wait in WAITS {
@@ -268,13 +310,14 @@ fn devices_answer(b: &Breakdown, completed: &[Completions], r: &HeldRequest) -> 
     r.seconds >= b.length && least.is_some_and(|c| c.number >= MIN_COUNT)
 }
 
-/// Requests that the only device below exports completed, or the one that completed least where all of them answer.
+/// Requests that the only device below exports completed, or the one that completed least where each of them has answered.
 fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
     let for_devices = |r: &&&HeldRequest| FOR_DEVICES.contains(&r.wait.as_str());
     let r = stuck.iter().find(for_devices)?;
     let completed = completions(b);
     let all_the_while = devices_answer(b, &completed, r);
-    let least = (completed.first()).filter(|_| all_the_while || completed.len() == 1)?;
+    let answers = |c: &&Completions| all_the_while || completed.len() == 1 || c.number >= MIN_COUNT;
+    let least = completed.first().filter(answers)?;
     let text = format!(
         "{} completed {} in {}{}{}",
         least.device,
@@ -324,6 +367,12 @@ fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
             _ if FOR_DEVICES.contains(&wait) && answer(wait) => {
                 "the devices below the export answer: look at how busy they are, and with what (iostat -x 1, iotop), at how much this \
                  request has to read or store, and in dmesg for errors of single requests"
+            }
+            _ if FOR_DEVICES.contains(&wait)
+                && completed.first().is_some_and(|c| c.number >= MIN_COUNT) =>
+            {
+                "the devices below the export answered in this window. See whether one does not answer any more: iostat -x 1, dmesg \
+                 (errors, resets), dmsetup info (suspended). Else look at how much this request has to read or store"
             }
             "log" | "disk" | "throttle" => {
                 "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \

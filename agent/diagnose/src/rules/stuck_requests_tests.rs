@@ -64,7 +64,21 @@ fn a_disk_that_hangs_is_no_healthy_server_although_nothing_ends() {
     assert_eq!(texts[0], "8 of 8 threads have such requests in hand");
     assert_eq!(
         texts[1],
-        "a WRITE over NFSv3 of 192.0.2.7 (inode 25 on /srv) is in hand for 42.0 s and waits for a disk"
+        "a WRITE over NFSv3 of 192.0.2.7 (inode 25 on /srv) is in hand for 42.0 s and waits for a disk; 7 more are alike"
+    );
+    // Such requests have ended in no histogram: the threads are in use all the same, and the cause is not ruled out.
+    assert!(
+        d.headroom
+            .iter()
+            .all(|h| h.resource != "8 threads" || h.utilization == 1.0),
+        "{d:#?}"
+    );
+    let disk = (d.ruled_out.iter()).find(|r| r.kind == Kind::SlowDisk);
+    let disk = disk.unwrap();
+    assert_eq!(disk.share, None);
+    assert_eq!(
+        disk.why,
+        "8 requests are in hand and wait for a disk: see stuck_requests"
     );
     assert!(
         texts.contains(&"8 of 8 stuck requests wait for a disk"),
@@ -372,6 +386,14 @@ fn a_device_that_completes_requests_is_not_said_to_answer_nothing() {
         let d = beside(held, completed);
         assert_eq!(says(&d), expected);
         assert!(advice(&d).contains("does not answer"), "{}", advice(&d));
+        // A device that answered in the window is not said to answer nothing.
+        let answered = completed.iter().all(|n| *n > 0) && !completed.is_empty();
+        assert_eq!(
+            advice(&d).starts_with("the devices below the export answered in this window"),
+            answered,
+            "{}",
+            advice(&d)
+        );
     }
     let mut unseen = window(0, &long);
     unseen.delta.gauge(&f::EXPORT_DEVICE, ["/srv", "sda"], 1.0);

@@ -11,6 +11,8 @@ use nfscope_text::units::{many, seconds};
 
 /// What takes this part of the threads' time is named beside their number.
 const NAMED_SHARE: f64 = 0.25;
+/// A smaller part of the time is none.
+const NEVER: f64 = 0.005;
 /// A longer queue is explained where it is ruled out.
 const LONG_QUEUE_SHARE: f64 = 0.1;
 
@@ -48,6 +50,7 @@ pub fn rule(context: &Context) -> RuleResult {
                 "requests wait for a thread for {} of request time, and the CPUs are busy",
                 percent(context.share(b.queue))
             ),
+            Some(_) if saturated < NEVER => "a thread was free all the time".into(),
             Some(_) => format!("no thread was free for {} of the time", percent(saturated)),
         },
     }
@@ -55,7 +58,9 @@ pub fn rule(context: &Context) -> RuleResult {
 
 fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
     let b = context.breakdown;
-    let p99 = b.queue_p99.map(|p| format!(", p99 {}", seconds(p)));
+    // Buckets have one value for all that is in them: that of the last ones can be below the mean.
+    let p99 = b.queue_p99.filter(|p| *p >= each);
+    let p99 = p99.map(|p| format!(", p99 {}", seconds(p)));
     let wait = format!(
         "a request waits {} for a thread on average{}",
         seconds(each),

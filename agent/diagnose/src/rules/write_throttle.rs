@@ -27,9 +27,12 @@ pub fn rule(context: &Context) -> RuleResult {
             "more is written than the disks store: look at the device below the export (iostat -x 1), and at other programs that write"
         }
     };
+    // The devices of an export on ZFS are not known.
+    let no_zfs = context.breakdown.export_devices.is_some();
     let limit = match (context.breakdown.illumos, of_zfs) {
         (true, _) => "zfs_dirty_data_max in /etc/system",
         (false, true) => "zfs_dirty_data_max",
+        (false, false) if no_zfs => "vm.dirty_bytes",
         (false, false) => "vm.dirty_bytes; zfs_dirty_data_max",
     };
     let advice = vec![

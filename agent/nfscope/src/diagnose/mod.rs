@@ -148,7 +148,9 @@ fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
 
 /// Adds what clients wait for by the server's own account: such a server is not called healthy.
 fn add_state(d: &mut Diagnosis, state: &ServerState) {
-    let outstanding = state.outstanding();
+    // The agent tells of its grace period, too.
+    let mut outstanding = state.outstanding();
+    outstanding.retain(|s| !d.reason.contains(s.as_str()) && !d.outside.contains(s));
     if d.verdict == Verdict::Healthy && !outstanding.is_empty() {
         d.verdict = Verdict::Unknown;
         d.reason = outstanding.join("; ");

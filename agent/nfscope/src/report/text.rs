@@ -26,7 +26,7 @@ struct Sum {
 }
 
 /// The lines.
-pub(super) fn write(data: &Value, anonymous: bool) -> String {
+pub(crate) fn write(data: &Value, anonymous: bool) -> String {
     let all = &data["windows"];
     let total: f64 = windows(data).map(seconds).sum();
     let end = windows(data).last().map_or(0.0, ended);

@@ -15,6 +15,10 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
+/// The server's files do not answer.
+const CHANGES: &str = "the server is starting, stopping or changing its threads, and does not get done: it waits for threads with a \
+                       request in hand; until then nothing tells of its grace period and of locks that clients wait for";
+
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
 
@@ -39,6 +43,8 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let mut not_known = Vec::new();
     let mut outside = match state(answer.host == hostname::own_name(), args.over) {
         Ok(state) => state.outstanding(),
+        // Whoever starts or stops the server has the lock that its files ask for.
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => vec![CHANGES.to_owned()],
         Err(why) => {
             not_known.push(format!(
                 "the grace period of the server, and locks that clients wait for: {why}"

@@ -7,11 +7,10 @@ pub(super) struct Healthz;
 
 impl Endpoint for Healthz {
     const PATH: &str = "/healthz";
-    const ABOUT: &str =
-        "200 while NFS operations are being timed; degraded while requests are stuck";
+    const ABOUT: &str = "200 while NFS operations are being timed; degraded while requests are stuck, in grace or while the server stops";
     const HELP: &str = "\
 200 while NFS operations are being timed, else 503 and the reason;
-the text is ok, or degraded while requests are stuck in the server";
+the text is ok, or degraded while requests are stuck in the server,\nwhile it is in its grace period, or while it has been starting or\nstopping for a second or longer";
     const CONTENT: Content = Content::Word;
     const SERVED: Served = Served::Each;
     type Query = ();

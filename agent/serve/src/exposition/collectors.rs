@@ -32,7 +32,7 @@ const COLLECTORS: &[(&str, &[&str])] = &[
             "limited_",
         ],
     ),
-    ("threads", &["thread"]),
+    ("threads", &["thread", "server_"]),
     ("log", &["log_"]),
     ("zfs", &["zfs_"]),
     ("block", &["block_"]),

@@ -87,6 +87,11 @@ const LIST: &[(&str, OnIllumos)] = &[
     ("nfs4_revoked_states", No(STATE)),
     ("nfs4_oldest_renewal_seconds", No(STATE)),
     ("nfs4_partial", No(STATE)),
+    ("nfs4_in_grace", No(STATE)),
+    (
+        "server_change_seconds",
+        No("smf(7) has the service's state: svcs nfs/server"),
+    ),
     ("nfs4_delegations_granted_total", No(STATE)),
     ("nfs4_delegations_returned_total", No(STATE)),
     ("nfs4_delegation_recalls_total", No(STATE)),

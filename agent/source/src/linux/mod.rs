@@ -17,6 +17,7 @@ use host::facts::Facts;
 use host::file_handle::Exports;
 use host::nfs4_state::Nfs4State;
 use host::procfs::KernelCounts;
+use host::server_state::ServerState;
 use host::{cpu, exports, file_handle, mountstats, unseen};
 use load::attach::{self, Attached};
 use load::detach::Detached;
@@ -65,6 +66,7 @@ struct Linux {
     coverage: Coverage,
     zfs: Zfs,
     nfs4_state: Nfs4State,
+    server_state: ServerState,
     lockd: lockd::Waiting,
     unsafe_writes: UnsafeWrites,
     watched: Watched,
@@ -115,6 +117,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         coverage: Coverage::default(),
         zfs: Zfs::default(),
         nfs4_state: Nfs4State::default(),
+        server_state: ServerState::default(),
         lockd: lockd::Waiting::default(),
         unsafe_writes: UnsafeWrites::default(),
         watched: Watched::default(),
@@ -474,6 +477,7 @@ impl Source for Linux {
         }
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
+        self.server_state.read(&mut s);
         self.busy.read(&mut self.devices, &mut s);
         let start = Instant::now();
         self.zfs.read(self.loaded.get("zfs"), &mut s);

@@ -44,6 +44,7 @@ impl View {
                 .map(|(name, _)| *name)
                 .collect(),
             lost: rows.lost(),
+            server_state: rows.server_state(),
             findings: rows.findings(),
             changes: rows.changes(),
             timed: times_operations(probes),

@@ -6,6 +6,7 @@ use nfscope_api::worth::{cures, label};
 use nfscope_model::finding::Kind;
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
 use nfscope_model::{Family, Histogram, Scheme, Window, family, phase};
+use nfscope_text::units::seconds;
 use nfscope_whatif::MIN_GAIN;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -43,7 +44,7 @@ impl<'a> Rows<'a> {
             p50: o.durations.quantile(0.5),
             p99: o.durations.quantile(0.99),
             max: max(o.durations),
-            errors_per_s: o.errors / self.length,
+            errors_per_s: o.errors.map(|n| n / self.length),
             share: if total > 0.0 {
                 o.durations.sum / total
             } else {
@@ -67,7 +68,7 @@ impl<'a> Rows<'a> {
                 limit: value(&family::THREADS_LIMIT, pool),
                 busy_ratio: busy.map(|s| s / threads / self.length),
                 saturated_ratio: value(&family::THREADS_SATURATED, pool).map(|s| s / self.length),
-                rate: queue.map_or(0.0, |h| self.rate(h)),
+                rate: queue.map(|h| self.rate(h)),
                 queue_p50: queue.and_then(|h| h.quantile(0.5)),
                 queue_p99: queue.and_then(|h| h.quantile(0.99)),
                 queue_max: queue.and_then(max),
@@ -101,7 +102,6 @@ impl<'a> Rows<'a> {
     }
 
     pub(super) fn logs(&self) -> Vec<Log> {
-        let none = Histogram::new(Scheme::TIME);
         let mut all = window_parts::logs(self.w);
         // A log that writes while nobody waits is worth its row as well, below the others.
         let waited = |l: &WindowLog| l.waits.map(|h| h.sum);
@@ -115,16 +115,15 @@ impl<'a> Rows<'a> {
                 .then_with(|| [a.fs, a.volume].cmp(&[b.fs, b.volume]))
         });
         let row = |l: WindowLog| {
-            let waits = l.waits.unwrap_or(&none);
             let writes = l.writes.filter(|h| h.count() > 0);
             Log {
                 fs: l.fs.to_owned(),
                 volume: l.volume.to_owned(),
-                waits_per_s: self.rate(waits),
-                wait_p50: waits.quantile(0.5),
-                wait_p99: waits.quantile(0.99),
-                wait_max: max(waits),
-                seconds: waits.sum,
+                waits_per_s: l.waits.map(|h| self.rate(h)),
+                wait_p50: l.waits.and_then(|h| h.quantile(0.5)),
+                wait_p99: l.waits.and_then(|h| h.quantile(0.99)),
+                wait_max: l.waits.and_then(max),
+                seconds: l.waits.map(|h| h.sum),
                 writes_per_s: writes.map(|h| self.rate(h)),
                 write_p99: writes.and_then(|h| h.quantile(0.99)),
                 bytes_per_s: l.bytes.map(|b| b / self.length),
@@ -136,15 +135,16 @@ impl<'a> Rows<'a> {
 
     pub(super) fn disks(&self) -> Vec<Disk> {
         let in_flight = |device: &str| self.w.delta.value(&family::BLOCK_INFLIGHT, [device]);
+        let measured = !(self.w.delta.series(&family::BLOCK_DEVICE.info)).is_empty();
         let row = |d: WindowDisk| Disk {
             device: d.device.to_owned(),
             op: d.op.to_owned(),
-            rate: self.rate(d.requests),
+            rate: measured.then(|| self.rate(d.requests)),
             queue_p99: d.queue.and_then(|q| q.quantile(0.99)),
             device_p50: d.requests.quantile(0.5),
             device_p99: d.requests.quantile(0.99),
             device_max: max(d.requests),
-            seconds: d.requests.sum,
+            seconds: measured.then_some(d.requests.sum),
             bytes_per_s: d.bytes.filter(|b| *b > 0.0).map(|b| b / self.length),
             in_flight: in_flight(d.device),
         };
@@ -213,16 +213,28 @@ impl<'a> Rows<'a> {
             .collect()
     }
 
+    pub(super) fn server_state(&self) -> Option<String> {
+        let value = |family| self.w.delta.value(family, []);
+        if value(&family::IN_GRACE) == Some(1.0) {
+            return Some("in its grace period".to_owned());
+        }
+        let change = value(&family::SERVER_CHANGE).filter(|s| *s >= 1.0)?;
+        Some(format!(
+            "starting, stopping or changing its threads for {}",
+            seconds(change)
+        ))
+    }
+
     pub(super) fn findings(&self) -> Vec<Found> {
         let active = self.numbers(&family::BOTTLENECK_ACTIVE);
         let mut all: Vec<_> = active
             .filter(|(_, active)| *active > 0.0)
             .map(|([kind], _)| Found {
                 kind: kind.to_owned(),
-                share: (self.w.delta.value(&family::BOTTLENECK_SCORE, [kind])).unwrap_or(0.0),
+                share: self.w.delta.value(&family::BOTTLENECK_SCORE, [kind]),
             })
             .collect();
-        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all.sort_by(|a, b| (b.share.partial_cmp(&a.share)).unwrap_or(Ordering::Equal));
         all
     }
 

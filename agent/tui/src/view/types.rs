@@ -38,6 +38,9 @@ pub struct View {
     pub not_measured: Vec<&'static str>,
     /// Events that probes could not measure.
     pub lost: Vec<Lost>,
+    /// The server's own state that clients wait for; `None` while there is nothing to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_state: Option<String>,
     /// What the agent finds to make requests slow; empty without an agent, too.
     pub findings: Vec<Found>,
     /// What may cure them, the most valuable change first; empty where the agent cannot tell.
@@ -56,8 +59,8 @@ pub struct View {
 pub struct Found {
     /// As in the label `kind` of `nfscope_bottleneck_active`.
     pub kind: String,
-    /// Part of the requests' time in the server that it explains.
-    pub share: f64,
+    /// Part of the requests' time in the server that it explains; `None` where that is not told.
+    pub share: Option<f64>,
 }
 
 /// A change of the server, by the model of `nfscope what-if`.
@@ -84,8 +87,8 @@ pub struct Op {
     pub p99: Option<f64>,
     /// Upper edge of the highest bucket with a value; infinite (`null` in JSON) above the last edge.
     pub max: Option<f64>,
-    /// Answers with a status other than OK.
-    pub errors_per_s: f64,
+    /// Answers with a status other than OK; `None` where nothing tells whether they were counted.
+    pub errors_per_s: Option<f64>,
     /// Part of the time of all operations.
     pub share: f64,
     /// That time.
@@ -109,8 +112,8 @@ pub struct Pool {
     pub busy_ratio: Option<f64>,
     /// Part of the window in which every thread had one.
     pub saturated_ratio: Option<f64>,
-    /// Requests per second whose wait was seen.
-    pub rate: f64,
+    /// Requests per second whose wait was seen; `None` where no wait can be.
+    pub rate: Option<f64>,
     /// Median wait for a thread.
     pub queue_p50: Option<f64>,
     /// 99 of 100 waited no longer.
@@ -149,8 +152,8 @@ pub struct Log {
     pub fs: String,
     /// What it is mounted from.
     pub volume: String,
-    /// Waits for the log per second.
-    pub waits_per_s: f64,
+    /// Waits for the log per second; `None` where they are not measured.
+    pub waits_per_s: Option<f64>,
     /// Median wait.
     pub wait_p50: Option<f64>,
     /// 99 of 100 waited no longer.
@@ -158,7 +161,7 @@ pub struct Log {
     /// As [`Op::max`].
     pub wait_max: Option<f64>,
     /// Sum of the waits.
-    pub seconds: f64,
+    pub seconds: Option<f64>,
     /// Writes of the log per second.
     pub writes_per_s: Option<f64>,
     /// 99 of 100 took no longer.
@@ -177,7 +180,7 @@ pub struct Disk {
     /// `read`, `write`, `flush`; empty where nothing completed and something is in flight.
     pub op: String,
     /// Completed per second.
-    pub rate: f64,
+    pub rate: Option<f64>,
     /// In the scheduler's queue: 99 of 100 waited no longer.
     pub queue_p99: Option<f64>,
     /// Median at the device.
@@ -187,7 +190,7 @@ pub struct Disk {
     /// As [`Op::max`].
     pub device_max: Option<f64>,
     /// Sum of the times at the device.
-    pub seconds: f64,
+    pub seconds: Option<f64>,
     /// Bytes per second.
     pub bytes_per_s: Option<f64>,
     /// At the device now, of every kind.

@@ -96,10 +96,10 @@ function rows(windows, read) {
   const all = new Map();
   for (const w of windows) {
     for (const { key, ...found } of read(w)) {
-      const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: 0, minRtt: null, times: [], at: [] };
+      const row = all.get(key) ?? { key, ops: 0, seconds: null, errors: null, minRtt: null, times: [], at: [] };
       row.ops += found.ops;
       row.seconds = plus(row.seconds, found.seconds);
-      row.errors += found.errors ?? 0;
+      row.errors = plus(row.errors, found.errors);
       addMoved(row, found.moved);
       row.minRtt = found.minRtt ?? row.minRtt;
       row.called = found.called ?? row.called;

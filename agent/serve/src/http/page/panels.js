@@ -59,7 +59,7 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
       : name(named(r.key, r.called));
     const times = by === "op" ? merge(r.times) : null;
     const middle = {
-      op: () => [...p50p99(times, edges), digits(r.errors / length)],
+      op: () => [...p50p99(times, edges), digits(r.errors && r.errors / length)],
       client: () => [mean, time(r.minRtt), ...moved(r, length)],
       export: () => [mean, ...moved(r, length)],
     }[by]();

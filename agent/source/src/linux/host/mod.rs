@@ -17,6 +17,7 @@ pub mod mountstats;
 pub mod nfs4_state;
 pub mod procfs;
 pub mod sandbox;
+pub mod server_state;
 pub mod syscalls;
 pub mod task;
 pub mod unseen;

@@ -1,6 +1,6 @@
 //! Locks of files that clients of this host's NFS server wait for, by /proc/locks.
 
-use crate::host_table;
+use nfscope_source::host_table;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
