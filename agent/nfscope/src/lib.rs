@@ -6,6 +6,7 @@ pub mod api;
 pub mod cli;
 pub mod client;
 pub mod commands;
+pub mod doctor;
 pub mod endpoints;
 pub mod exposition;
 pub mod http;

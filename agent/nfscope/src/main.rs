@@ -97,6 +97,11 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             }
             return Ok(check::exit_code(report.verdict).into());
         }
+        Command::Doctor(args) => {
+            let (text, code) = commands::doctor::run(&args)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
         Command::Demo(args) => commands::demo::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,

@@ -3,11 +3,12 @@
 //! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
 //! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
 //! for ([`illumos`]). [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`],
-//! [`lock_waits`], [`nfs4_names`] and [`file_path`] answer for every system what callers outside this crate ask.
+//! [`lock_waits`], [`nfs4_names`], [`etab`] and [`file_path`] answer for every system what callers outside this crate ask.
 
 pub mod bounded;
 pub mod clock;
 pub mod confinement;
+pub mod etab;
 pub mod file_path;
 #[cfg(test)]
 mod fuzz;
@@ -36,7 +37,7 @@ use linux as system;
 use unsupported as system;
 
 use anyhow::Context;
-use nfscope_model::host_report::{IllumosReport, Report};
+use nfscope_model::host_report::{Exported, IllumosReport, Report};
 pub use source::{MOST_PAIRS, Options, Source};
 
 /// Loads and attaches every probe that this host can run. One that cannot never stops the others.
@@ -57,6 +58,11 @@ pub fn check() -> Report {
         Some(tools) => illumos::check(tools),
         None => system::check(),
     }
+}
+
+/// Exported file systems of this host and their logs, without a probe; empty where that is not known.
+pub fn exports() -> Vec<Exported> {
+    system::exports()
 }
 
 /// What of this host the developers want to know: [`host_report`](nfscope_model::host_report).

@@ -25,8 +25,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
     CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
-    TOP_EXAMPLES,
+    DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES,
+    STUCK_EXAMPLES, TOP_EXAMPLES,
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
@@ -114,6 +114,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Report what nfscope can measure on this host, and why something is missing
     Check(CheckArgs),
+    /// Check the configuration of this NFS server without a load: threads, exports, logs, TCP, kernel
+    Doctor(DoctorArgs),
     /// Show nfscope at work without a server and without root, on a recording of a day with three incidents
     Demo(DemoArgs),
     /// Show operations, threads, disks and clients live, in a terminal or as plain tables
@@ -453,6 +455,15 @@ pub struct ReportArgs {
     /// Access to that agent
     #[command(flatten)]
     pub access: AccessArgs,
+}
+
+/// `nfscope doctor`
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `nfscope path`

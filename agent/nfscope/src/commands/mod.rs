@@ -13,6 +13,7 @@ pub mod demo;
 pub mod demo_day;
 pub mod diagnose;
 mod diagnose_who;
+pub mod doctor;
 pub mod experiment;
 mod experiment_analyse;
 mod experiment_check;

@@ -1,8 +1,9 @@
 //! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
 //! reach a device, and a slow one that no export lies on keeps no client waiting. And exports that lose acknowledged writes.
 
+use crate::etab::ETAB;
 use crate::linux::host::device_names::DeviceNames;
-use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
+use crate::linux::host::exports::{EtabPath, etab_paths};
 use crate::linux::host::procfs::entry_names;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use crate::{host_table, lossless};

@@ -1,0 +1,44 @@
+//! Configuration of an NFS server without a load: each rule looks at files of the kernel and says why, how and by which source.
+//!
+//! [`host`] reads, [`rules`] judge, [`answer`] is what they say, and [`render`] prints it. Nothing is changed, and no agent is
+//! asked. Files below a folder of a test are a host, too.
+
+pub mod answer;
+mod host;
+pub mod render;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use host::Host;
+
+use answer::{Finding, State};
+
+/// What every rule says of a host: first what to change, then what to consider, what is not known, and what is good.
+pub fn examine(host: &Host) -> Vec<Finding> {
+    let mut all: Vec<_> = (rules::ALL.iter())
+        .flat_map(|rule| {
+            let answers = (rule.look)(host);
+            answers.into_iter().map(move |a| Finding {
+                rule: rule.name,
+                state: a.state,
+                says: a.says,
+                why: rule.why,
+                how: a.how,
+                source: rule.source,
+            })
+        })
+        .collect();
+    all.sort_by_key(|f| f.state);
+    all
+}
+
+/// 3 where something is to be changed; 1 where not even the threads of a server are known; otherwise 0.
+pub fn exit_code(findings: &[Finding]) -> u8 {
+    let server = |f: &&Finding| f.rule == rules::THREADS;
+    match findings.iter().find(server).map(|f| f.state) {
+        _ if findings.iter().any(|f| f.state == State::Change) => 3,
+        Some(State::Unknown) | None => 1,
+        Some(_) => 0,
+    }
+}
