@@ -26,7 +26,7 @@ impl Missing {
         match self {
             Missing::Absent(path) => Answer::unknown(
                 format!("{path} is not there"),
-                "start the NFS server (it mounts /proc/fs/nfsd), or take it that this kernel does not tell",
+                "start the NFS server, which brings these files; else this kernel does not have them",
             ),
             Missing::Denied(why) => Answer::unknown(why.clone(), "run `nfscope doctor` as root"),
         }

@@ -6,7 +6,8 @@
 pub mod answer;
 mod host;
 pub mod render;
-mod rules;
+mod rule;
+pub mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -35,7 +36,7 @@ pub fn examine(host: &Host) -> Vec<Finding> {
 
 /// 3 where something is to be changed; 1 where not even the threads of a server are known; otherwise 0.
 pub fn exit_code(findings: &[Finding]) -> u8 {
-    let server = |f: &&Finding| f.rule == rules::THREADS;
+    let server = |f: &&Finding| f.rule == rules::threads::THREADS.name;
     match findings.iter().find(server).map(|f| f.state) {
         _ if findings.iter().any(|f| f.state == State::Change) => 3,
         Some(State::Unknown) | None => 1,

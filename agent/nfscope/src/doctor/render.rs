@@ -28,7 +28,7 @@ pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
         count(State::Good),
     );
     let mut before = None;
-    for f in findings {
+    for (n, f) in findings.iter().enumerate() {
         if before != Some(f.state) {
             out.push('\n');
             before = Some(f.state);
@@ -45,7 +45,9 @@ pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
         if matches!(f.state, State::Change | State::Consider) {
             wrap(&mut out, WIDTH, &lead("why:"), f.why);
         }
-        if !f.how.is_empty() {
+        // What makes several things known is said once.
+        let again = findings.get(n + 1).is_some_and(|next| next.how == f.how);
+        if !f.how.is_empty() && !(f.state == State::Unknown && again) {
             wrap(&mut out, WIDTH, &lead("how:"), &f.how);
         }
         if matches!(f.state, State::Change | State::Consider) {

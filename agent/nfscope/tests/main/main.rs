@@ -21,6 +21,7 @@ mod demo;
 mod diagnose;
 mod diagnose_cli;
 mod docs;
+mod doctor_doc;
 #[cfg(target_os = "linux")]
 mod dtrace;
 mod experiment;

@@ -577,13 +577,13 @@ impl Source for Linux {
         self.load(come);
     }
 
-    fn detach(&mut self, probes: &[&'static str]) -> Vec<String> {
+    fn detach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
         let mut said = Vec::new();
         // The first of the table is what others count for.
         for probe in PROBES.iter().filter(|p| probes.contains(&p.word)) {
             said.push(self.detach_one(probe));
         }
-        said
+        Ok(said)
     }
 
     fn attach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {

@@ -1,9 +1,9 @@
 //! Clients of NFSv4, as the kernel describes them.
 
-use super::Rule;
-use super::connections::established;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::{Host, Missing};
+use crate::doctor::rule::Rule;
+use crate::doctor::rules::connections::established;
 use nfscope_text::units::many;
 use std::collections::BTreeMap;
 

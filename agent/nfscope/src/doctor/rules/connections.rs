@@ -1,8 +1,8 @@
 //! Connections of clients, and how many the server allows.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::{Host, Missing};
+use crate::doctor::rule::Rule;
 use std::collections::BTreeMap;
 
 /// Established connections to the port of NFS, by the client's address as the kernel writes it.

@@ -1,8 +1,8 @@
 //! Options of exports.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::{Host, Missing};
+use crate::doctor::rule::Rule;
 use nfscope_source::etab;
 use nfscope_text::units::many;
 

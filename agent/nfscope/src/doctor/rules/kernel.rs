@@ -1,8 +1,8 @@
 //! Memory and CPUs.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Missing;
+use crate::doctor::rule::Rule;
 
 /// Memory of a node that is taken back although others have some.
 pub const ZONE_RECLAIM: Rule = Rule {

@@ -2,9 +2,9 @@
 //!
 //! Distributions bring fixes to older kernels without changing the release, so that a release proves nothing: the answer says "may".
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
+use crate::doctor::rule::Rule;
 
 /// A bug.
 #[derive(Debug)]

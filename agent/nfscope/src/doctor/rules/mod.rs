@@ -8,26 +8,9 @@ mod kernel_bugs;
 mod network;
 mod protocol;
 mod storage;
-mod threads;
+pub mod threads;
 
-use crate::doctor::answer::Answer;
-use crate::doctor::host::Host;
-
-/// A rule.
-#[derive(Debug)]
-pub struct Rule {
-    /// Its name, which stands in front of what it says.
-    pub name: &'static str,
-    /// Why it matters.
-    pub why: &'static str,
-    /// Where it comes from: a standard, a page of a manual, documentation or code of the kernel.
-    pub source: &'static str,
-    /// What it says of a host: at least one answer, unless it has no object there.
-    pub look: fn(&Host) -> Vec<Answer>,
-}
-
-/// The rule that knows whether a server runs.
-pub const THREADS: &str = "threads";
+use crate::doctor::rule::Rule;
 
 /// All rules.
 pub const ALL: [&Rule; 23] = [

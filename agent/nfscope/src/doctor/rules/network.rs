@@ -1,8 +1,8 @@
 //! TCP: buffers against bandwidth and delay, and features that are switched off.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
+use crate::doctor::rule::Rule;
 use nfscope_text::units;
 
 /// Buffers too small for a connection to fill its link.

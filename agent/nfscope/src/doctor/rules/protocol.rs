@@ -1,8 +1,8 @@
 //! Versions, transports, sizes and times of the protocol.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Missing;
+use crate::doctor::rule::Rule;
 
 const MIB: u64 = 1 << 20;
 

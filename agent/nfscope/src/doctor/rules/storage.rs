@@ -1,8 +1,8 @@
 //! File systems below the exports: logs, barriers, times of access.
 
-use super::Rule;
 use crate::doctor::answer::{Answer, State};
 use crate::doctor::host::{Host, Missing};
+use crate::doctor::rule::Rule;
 use nfscope_model::host_report::Exported;
 use nfscope_source::etab;
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! Threads of nfsd and their pools.
 
-use super::Rule;
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
+use crate::doctor::rule::Rule;
 use nfscope_text::units::many;
 
 const FILE: &str = "/proc/fs/nfsd/threads";
 
 /// Threads at all.
 pub const THREADS: Rule = Rule {
-    name: super::THREADS,
+    name: "threads",
     why: "Each thread serves one request at a time. With a single one, a request that waits for a disk stops all others.",
     source: "rpc.nfsd(8), nfs.conf(5)",
     look: |host| match host.number(FILE) {
