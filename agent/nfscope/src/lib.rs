@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod endpoints;
 pub mod exposition;
 pub mod http;
+pub mod mcp;
 pub mod names;
 pub mod service;
 pub mod tui;

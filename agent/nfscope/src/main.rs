@@ -134,6 +134,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             print(&text)?;
             return Ok(code.into());
         }
+        Command::Mcp(args) => commands::mcp::run(&args)?,
         Command::Completions(args) => {
             print(&String::from_utf8(Cli::completions(args.shell))?)?;
         }

@@ -98,6 +98,19 @@ Files of the kernel are read, and nothing is changed. No agent and no load are
 needed. CHANGE is wrong for any load; whether CONSIDER helps depends on the
 load. What cannot be read, without root for example, is `?`.";
 
+pub(super) const MCP_EXAMPLES: &str = "\
+Examples:
+  nfscope mcp --url nfs1       the entry of an assistant's configuration:
+    {\"command\": \"nfscope\", \"args\": [\"mcp\", \"--url\", \"nfs1\"]}
+
+Tools: findings, diagnose, operations, who, stuck, what_if, recordings, compare,
+measured, doctor. Resources: pages of the documentation. Nothing is changed, and
+no probe is attached: without an agent at the URL a tool says so. `doctor` looks
+at the host on which this command runs.
+
+The assistant reads names of clients, exports, users and files. Whoever runs it
+sees them.";
+
 pub(super) const DEMO_EXAMPLES: &str = "\
 Examples:
   nfscope demo             the page with a day of a server, in a browser

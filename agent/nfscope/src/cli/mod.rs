@@ -25,8 +25,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
     CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES,
-    STUCK_EXAMPLES, TOP_EXAMPLES,
+    DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, MCP_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES,
+    SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
 };
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
@@ -148,6 +148,8 @@ pub enum Command {
     Workload(workload::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
     Versions(versions::VersionsArgs),
+    /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
+    Mcp(McpArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
     /// Print what completes nfscope's commands in a shell: bash, zsh, fish
@@ -525,6 +527,21 @@ pub struct AttachArgs {
     /// Address of this host's agent [default: http://127.0.0.1:9943]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+}
+
+/// `nfscope mcp`
+#[derive(Debug, Args)]
+#[command(after_help = MCP_EXAMPLES)]
+pub struct McpArgs {
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Where recordings are
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// `nfscope metrics`

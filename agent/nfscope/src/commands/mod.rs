@@ -31,6 +31,7 @@ pub mod fleet;
 mod import;
 mod import_history;
 mod import_windows;
+pub mod mcp;
 pub mod metrics;
 mod open;
 mod past;

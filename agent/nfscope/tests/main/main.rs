@@ -32,6 +32,7 @@ mod exposition;
 mod fixture;
 mod host_readers;
 mod layers;
+mod mcp;
 mod mix;
 mod outages;
 mod past;
