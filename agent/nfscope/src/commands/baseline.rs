@@ -1,6 +1,6 @@
 //! `nfscope baseline` and `nfscope capacity`.
 
-use super::{compare, import, open, record};
+use super::{compare, export_names, import, open, record};
 use crate::cli::{BaselineCommand, CapacityArgs, CheckStoreArgs, ShowArgs};
 use anyhow::Context;
 use nfscope_baseline::capacity;
@@ -41,6 +41,16 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
+            if args.anonymise {
+                let file = &args.file;
+                let (windows, lost) = export_names::export(&store, &args.name, file, args.force)?;
+                say(&format!(
+                    "wrote {windows} windows of `{}` to {} with pseudonyms; {lost} series left out",
+                    args.name,
+                    file.display(),
+                ));
+                return Ok(0);
+            }
             let entry = store.export(&args.name, &args.file, args.force)?;
             say(&format!(
                 "wrote {} windows of `{}` to {}",

@@ -27,6 +27,7 @@ mod experiment_response;
 mod experiment_run;
 mod experiment_shell;
 mod experiment_table;
+mod export_names;
 pub mod fleet;
 mod import;
 mod import_history;

@@ -1,6 +1,8 @@
 //! Pages of the documentation, as resources.
 
-use serde_json::{Value, json};
+use rmcp::model::{Resource, ResourceContents};
+
+const MARKDOWN: &str = "text/markdown";
 
 /// Name, what it has, and its text.
 const ALL: [(&str, &str, &str); 8] = [
@@ -51,15 +53,17 @@ fn uri(name: &str) -> String {
 }
 
 /// The list.
-pub fn list() -> Value {
-    let all = ALL.map(|(name, about, _)| {
-        json!({"uri": uri(name), "name": name, "description": about, "mimeType": "text/markdown"})
+pub fn list() -> Vec<Resource> {
+    let all = ALL.iter().map(|(name, about, _)| {
+        Resource::new(uri(name), *name)
+            .with_description(*about)
+            .with_mime_type(MARKDOWN)
     });
-    json!({"resources": all})
+    all.collect()
 }
 
 /// The page with this address.
-pub fn read(asked: &str) -> Option<Value> {
+pub fn read(asked: &str) -> Option<ResourceContents> {
     let (name, _, text) = ALL.iter().find(|(name, ..)| uri(name) == asked)?;
-    Some(json!({"contents": [{"uri": uri(name), "mimeType": "text/markdown", "text": text}]}))
+    Some(ResourceContents::text(*text, uri(name)).with_mime_type(MARKDOWN))
 }

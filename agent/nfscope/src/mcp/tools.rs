@@ -1,6 +1,6 @@
 //! What can be asked, and the command of this program that knows it.
 
-use crate::mcp::message::Refusal;
+use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -273,14 +273,9 @@ pub const ALL: [Tool; 10] = [
     },
 ];
 
-/// The list.
-pub fn list() -> Value {
-    let all: Vec<_> = ALL.iter().map(Tool::described).collect();
-    json!({"tools": all})
-}
-
 impl Tool {
-    fn described(&self) -> Value {
+    /// As an assistant sees it.
+    pub fn described(&self) -> rmcp::model::Tool {
         let properties: Map<String, Value> = (self.parameters.iter())
             .map(|p| {
                 let schema = match p.kind {
@@ -293,30 +288,22 @@ impl Tool {
                 (p.name.to_owned(), schema)
             })
             .collect();
-        let required: Vec<_> = self
-            .parameters
-            .iter()
-            .filter(|p| p.required)
-            .map(|p| p.name)
-            .collect();
-        json!({
-            "name": self.name,
-            "description": self.about,
-            "inputSchema": {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": false,
-            },
-            "annotations": {"readOnlyHint": true, "openWorldHint": false},
-        })
+        let required = self.parameters.iter().filter(|p| p.required);
+        let required: Vec<_> = required.map(|p| p.name).collect();
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
+        schema.insert("required".into(), required.into());
+        schema.insert("additionalProperties".into(), false.into());
+        let hints = ToolAnnotations::new().read_only(true).open_world(false);
+        rmcp::model::Tool::new(self.name, self.about, schema).with_annotations(hints)
     }
 
     /// What these arguments ask for.
     ///
     /// # Errors
     /// With arguments that the tool does not have, or of another form.
-    pub fn call(&self, arguments: &Map<String, Value>) -> Result<Call, Refusal> {
+    pub fn call(&self, arguments: &Map<String, Value>) -> Result<Call, String> {
         let names = || {
             self.parameters
                 .iter()
@@ -328,14 +315,14 @@ impl Tool {
             .keys()
             .find(|k| self.parameters.iter().all(|p| p.name != **k))
         {
-            return Err(Refusal::parameters(match self.parameters.is_empty() {
+            return Err(match self.parameters.is_empty() {
                 true => format!("{} takes no arguments", self.name),
                 false => format!(
                     "{} has no argument {unknown:?}; it has {}",
                     self.name,
                     names()
                 ),
-            }));
+            });
         }
         let (words, mut from) = match &self.source {
             Source::Page(page) => return Ok(Call::Page(page)),
@@ -359,10 +346,7 @@ impl Tool {
             let value = match (&p.kind, argument) {
                 (Kind::Seconds(usual, _), None) if !past => format!("{usual}s"),
                 (_, None) if p.required => {
-                    return Err(Refusal::parameters(format!(
-                        "{} needs {}",
-                        self.name, p.name
-                    )));
+                    return Err(format!("{} needs {}", self.name, p.name));
                 }
                 (_, None) => continue,
                 (kind, Some(value)) => p.written(kind, value)?,
@@ -386,8 +370,8 @@ impl Tool {
 }
 
 impl Parameter {
-    fn written(&self, kind: &Kind, value: &Value) -> Result<String, Refusal> {
-        let wrong = |what: String| Err(Refusal::parameters(format!("{} is not {what}", self.name)));
+    fn written(&self, kind: &Kind, value: &Value) -> Result<String, String> {
+        let wrong = |what: String| Err(format!("{} is not {what}", self.name));
         match (kind, value) {
             (Kind::Text, Value::String(text)) if !text.contains('\0') => Ok(text.clone()),
             (Kind::Text, _) => wrong("a text".into()),
@@ -416,7 +400,7 @@ mod tests {
         let Value::Object(arguments) = arguments else {
             panic!("no object")
         };
-        tool.call(&arguments).map_err(|r| r.why)
+        tool.call(&arguments)
     }
 
     /// Each tool, with each parameter that it has, is a command line that the program reads.

@@ -51,7 +51,7 @@ const CRATES: [(&str, &[&str]); 10] = [
 ];
 
 /// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.
-const LIBRARIES: [(&str, &[&str]); 20] = [
+const LIBRARIES: [(&str, &[&str]); 21] = [
     ("libbpf-rs", &["agent/source", "probes"]),
     ("landlock", &["agent/source"]),
     ("seccompiler", &["agent/source"]),
@@ -69,6 +69,7 @@ const LIBRARIES: [(&str, &[&str]); 20] = [
     ("rustls", &["agent/nfscope"]),
     ("ring", &["agent/nfscope", "tests"]),
     ("bcrypt", &["agent/nfscope"]),
+    ("rmcp", &["agent/nfscope"]),
     ("saphyr", &["agent/nfscope"]),
     ("listenfd", &["agent/nfscope"]),
     ("prometheus-client", &["agent/nfscope"]),
