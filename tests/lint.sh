@@ -1,6 +1,6 @@
 #!/bin/bash
 # Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, systemd's rating of the unit,
-# cargo deny, dashboard-linter, shell syntax. With --fix, formats instead of checking.
+# words of added lines, cargo deny, dashboard-linter, shell syntax. With --fix, formats instead of checking.
 # The last line of each check is `ok`, `FAILED` or `skipped: <why>`; the exit status is the number of failures.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -66,6 +66,11 @@ if [ -n "$illumos_check" ]; then
   check "cargo check for illumos" "see each message" illumos_ended
 else
   skip "cargo check for illumos" "Rust's standard library for it is missing: rustup target add $illumos"
+fi
+if git rev-parse --verify --quiet HEAD >/dev/null; then
+  check "words of added lines" "docs/develop/words.md" tests/words.py
+else
+  skip "words of added lines" "there is no repository here"
 fi
 # The rating of systemd for how much a service could do: 0 is nothing, 10 everything.
 exposure() {

@@ -43,5 +43,6 @@ mod vm_scenarios;
 mod vm_ssd_log;
 mod vm_versions;
 mod windows;
+mod words;
 mod workloads;
 mod zfs;

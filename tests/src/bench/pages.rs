@@ -63,7 +63,7 @@ fn open(address: SocketAddr, both: [u32; 2], n: usize) -> Result<Pages> {
     })
 }
 
-/// Asks as `agent/nfscope/src/http/page/main.js` does, a second each.
+/// Asks as `agent/serve/src/http/page/main.js` does, a second each.
 fn page(address: SocketAddr, closed: &AtomicBool) -> Result<()> {
     let get = |path: &str| -> Result<Vec<u8>> {
         let answer = http::get(address, path, &[])?;

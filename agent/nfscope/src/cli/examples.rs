@@ -1,6 +1,6 @@
 //! What stands below the flags in each command's help: examples, exit codes, fields.
 
-use crate::endpoints;
+use nfscope_serve::endpoints;
 
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 pub(super) const EXAMPLES: &str = "\

@@ -2,25 +2,19 @@
 
 pub mod access;
 pub mod asks;
-mod baseline;
 mod examples;
-pub mod experiment;
 #[cfg(test)]
 mod tests;
-mod values;
-pub mod versions;
-mod what_if;
-pub mod workload;
+pub mod values;
 
-pub use access::AccessArgs;
-pub use baseline::{
+pub use crate::baseline::cli::{
     BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
     ImportArgs, ListArgs, OpenArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
+pub use crate::what_if::cli::WhatIfArgs;
+pub use access::AccessArgs;
 pub use values::{FailOn, MatchUnit, Names, Probes, history};
-pub use what_if::WhatIfArgs;
 
-use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
@@ -28,6 +22,8 @@ use examples::{
     DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, MCP_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES,
     SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
 };
+use nfscope_api::build_info;
+use nfscope_api::{breakdown_query, slow_filter, stuck_query};
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::suggest::near;
@@ -36,13 +32,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use values::{interval, probe};
-
-const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (",
-    env!("NFSCOPE_REVISION"),
-    ")"
-);
 
 /// Highest limit of clients and of exports with series of their own.
 pub const MOST_SERIES: u16 = 10_000;
@@ -61,7 +50,7 @@ pub const UNDECIDED: u8 = 6;
 
 /// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
-#[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]
+#[command(name = "nfscope", version = build_info::VERSION_AND_REVISION, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -135,7 +124,7 @@ pub enum Command {
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
     /// Plan and analyse experiments with several factors
-    Experiment(experiment::ExperimentArgs),
+    Experiment(crate::experiment::cli::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
     /// List the servers that a Prometheus knows, with findings, the fullest first
@@ -145,9 +134,9 @@ pub enum Command {
     /// Re-attach probes detached with `nfscope detach`
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
-    Workload(workload::WorkloadArgs),
+    Workload(crate::workload::cli::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
-    Versions(versions::VersionsArgs),
+    Versions(crate::versions::cli::VersionsArgs),
     /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
     Mcp(McpArgs),
     /// Print the reference of all metrics

@@ -1,4 +1,4 @@
-//! Configuration of an NFS server without a load: each rule looks at files of the kernel and says why, how and by which source.
+//! `nfscope doctor`: the configuration of an NFS server without a load: each rule looks at files of the kernel and says why, how and by which source.
 //!
 //! [`host`] reads, [`rules`] judge, [`answer`] is what they say, and [`render`] prints it. Nothing is changed, and no agent is
 //! asked. Files below a folder of a test are a host, too.
@@ -13,7 +13,34 @@ mod tests;
 
 pub use host::Host;
 
+use crate::cli::DoctorArgs;
 use answer::{Finding, State};
+use nfscope_source::hostname;
+use nfscope_text::console;
+use serde::Serialize;
+
+/// The page, and the exit code.
+///
+/// # Errors
+/// None that a host can cause.
+pub fn run(args: &DoctorArgs) -> anyhow::Result<(String, u8)> {
+    #[derive(Serialize)]
+    struct Page<'a> {
+        host: &'a str,
+        findings: &'a [Finding],
+    }
+    let host = hostname::own_name();
+    let findings = examine(&Host::this());
+    let page = Page {
+        host: &host,
+        findings: &findings,
+    };
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&page)? + "\n",
+        false => render::render(&host, &findings, console::colors()),
+    };
+    Ok((text, exit_code(&findings)))
+}
 
 /// What every rule says of a host: first what to change, then what to consider, what is not known, and what is good.
 pub fn examine(host: &Host) -> Vec<Finding> {

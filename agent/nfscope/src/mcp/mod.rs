@@ -1,4 +1,4 @@
-//! Answers for assistants: a server of the Model Context Protocol over standard input and output, which only reads.
+//! `nfscope mcp`, answers for assistants: a server of the Model Context Protocol over standard input and output, which only reads.
 //!
 //! The protocol's own library reads and writes the messages. [`session`] answers, [`tools`] names what can be asked, [`program`] runs this
 //! program for an answer, and [`documents`] are pages of the documentation.
@@ -10,4 +10,28 @@ mod program;
 mod session;
 mod tools;
 
-pub use session::{Server, serve};
+use crate::cli::McpArgs;
+use nfscope_api::address;
+use session::{Server, serve};
+use std::time::Duration;
+
+/// For processes of calls to end.
+const END: Duration = Duration::from_secs(1);
+
+/// Serves until the input ends.
+///
+/// # Errors
+/// Where the first message is none that begins a session.
+pub fn run(args: &McpArgs) -> anyhow::Result<()> {
+    let server = Server {
+        url: args.url.clone().unwrap_or_else(address::default_url),
+        access: args.access.words(),
+        store: args.store.path.clone().into_os_string(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ended = runtime.block_on(serve(server));
+    runtime.shutdown_timeout(END);
+    ended
+}

@@ -1,8 +1,9 @@
 //! A session: what an assistant may ask, until its input ends.
 
-use crate::client::http;
 use crate::mcp::tools::{self, Call, From};
 use crate::mcp::{documents, program};
+use nfscope_agent_client::http;
+use nfscope_api::build_info;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
     Implementation, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -101,7 +102,7 @@ impl ServerHandler for Session {
             .enable_resources()
             .build();
         ServerConfig::new(can)
-            .with_server_info(Implementation::new("nfscope", crate::VERSION))
+            .with_server_info(Implementation::new("nfscope", build_info::VERSION))
             .with_instructions(INSTRUCTIONS)
     }
 

@@ -3,13 +3,13 @@
 use crate::fixture::Fake;
 use crate::fixture::recordings::{DISKS, recording, writes};
 use crate::fixture::serve::{attached, control_directory, serve};
-use nfscope::api::probe_change::Change;
-use nfscope::api::probe_change::socket;
-use nfscope::client::control;
-use nfscope::commands::replay::Replay;
-use nfscope::service::control as service;
-use nfscope::service::source_thread::SourceHandle;
+use nfscope::agent::replay::Replay;
+use nfscope_agent_client::control;
+use nfscope_api::probe_change::Change;
+use nfscope_api::probe_change::socket;
 use nfscope_baseline::store::Store;
+use nfscope_serve::service::control as service;
+use nfscope_serve::service::source_thread::SourceHandle;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 

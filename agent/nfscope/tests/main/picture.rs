@@ -2,8 +2,8 @@
 //! `UPDATE_GOLDEN=1` writes it anew.
 
 use crate::fixture::root;
-use nfscope::tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use nfscope_model::phase;
+use nfscope_tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};

@@ -2,8 +2,8 @@
 
 use crate::fixture::busy::{busy, window};
 use crate::fixture::{golden, slow_op, snapshot, status};
-use nfscope::tui::{App, Link, Sample, TerminalStyle, View, draw};
 use nfscope_model::{HeldRequest, ProbeState, Snapshot, family};
+use nfscope_tui::{App, Link, Sample, TerminalStyle, View, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;

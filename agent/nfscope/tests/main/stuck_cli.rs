@@ -2,7 +2,7 @@
 
 use crate::fixture::serve::{attached, get};
 use crate::fixture::{golden, said};
-use nfscope::commands::stuck::page_of;
+use nfscope::stuck::page_of;
 use nfscope_model::{
     HeldRequest, HeldRequests, Laundromat, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
     Unacknowledged,

@@ -6,9 +6,6 @@
 mod fixture;
 
 use fixture::{histogram, root, serve, status};
-use nfscope::names::Names;
-use nfscope::service::archive::Archive;
-use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::store::Store;
 use nfscope_model::breakdown::{FilePath, Moved};
@@ -16,6 +13,9 @@ use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, ProbeState, ProbeStatus,
     Scheme, SlowBatch, SlowFilter, SlowOp, Snapshot, Window, family as f,
 };
+use nfscope_serve::names::Names;
+use nfscope_serve::service::archive::Archive;
+use nfscope_serve::service::recordings::Recordings;
 use nfscope_source::Source;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,0 +1,103 @@
+//! An operation and a source as literals, for the tests of other crates.
+
+#![forbid(unsafe_code)]
+
+use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension};
+use nfscope_model::{OpPhases, ProbeState, ProbeStatus, SlowBatch, SlowFilter, SlowOp, Snapshot};
+use nfscope_source::Source;
+use std::time::{Duration, SystemTime};
+
+/// A WRITE of 64 KiB that waited for the log.
+pub fn op() -> SlowOp {
+    SlowOp {
+        at: SystemTime::UNIX_EPOCH + Duration::from_micros(1_795_254_420_123_456),
+        client: "192.0.2.7".parse().ok(),
+        version: "4.2".into(),
+        op: "write".into(),
+        export: Some("/srv/home".into()),
+        dataset: None,
+        inode: Some(131_073),
+        path: None,
+        bytes: Some(65_536),
+        stability: Some("file_sync".into()),
+        status: "ok".into(),
+        duration: Duration::from_micros(34_500),
+        phases: Some(OpPhases {
+            cpu: Duration::from_micros(200),
+            runqueue: Duration::from_micros(15),
+            log: Duration::from_micros(31_200),
+            disk: Duration::from_micros(3_085),
+            lock: Duration::ZERO,
+            ..OpPhases::default()
+        }),
+    }
+}
+
+/// Tells what it is given, and keeps what it was asked for.
+#[derive(Default)]
+pub struct Script {
+    /// Filters of slow operations that it was asked for.
+    pub asked: Vec<Option<SlowFilter>>,
+    /// Slow operations that it tells.
+    pub batch: SlowBatch,
+    /// Probes that it tells.
+    pub probes: Vec<ProbeStatus>,
+    /// Why it will not watch for all operations.
+    pub refuses: Option<&'static str>,
+    /// Break-downs that it was asked for.
+    pub broken_down: Vec<Option<BreakdownWant>>,
+    /// The break-down that it tells.
+    pub breakdown: BreakdownBatch,
+    /// What it will not tell operations apart by.
+    pub breaks_down_no: Option<Dimension>,
+}
+
+impl Source for Script {
+    fn snapshot(&mut self) -> Snapshot {
+        Snapshot::default()
+    }
+
+    fn probes(&self) -> Vec<ProbeStatus> {
+        self.probes.clone()
+    }
+
+    fn poll(&mut self) {}
+
+    fn watch_slow(&mut self, want: Option<&SlowFilter>) -> anyhow::Result<()> {
+        if let (Some(why), true) = (self.refuses, want.is_some_and(|w| w.ops.is_empty())) {
+            anyhow::bail!("{why}");
+        }
+        self.asked.push(want.cloned());
+        Ok(())
+    }
+
+    fn take_slow(&mut self) -> SlowBatch {
+        std::mem::take(&mut self.batch)
+    }
+
+    fn watch_breakdown(&mut self, want: Option<&BreakdownWant>) -> anyhow::Result<BreakdownBatch> {
+        if let (Some(no), Some(want)) = (self.breaks_down_no, want) {
+            anyhow::ensure!(!want.by.contains(&no), "no {} here", no.name());
+        }
+        self.broken_down.push(want.cloned());
+        Ok(self.take_breakdown())
+    }
+
+    fn take_breakdown(&mut self) -> BreakdownBatch {
+        std::mem::take(&mut self.breakdown)
+    }
+}
+
+/// The one program of this probe.
+pub fn probe(word: &str, state: ProbeState, reason: &str) -> ProbeStatus {
+    ProbeStatus {
+        probe: word.into(),
+        program: "sched_switched".into(),
+        hook: String::new(),
+        gives: String::new(),
+        required: false,
+        state,
+        reason: reason.into(),
+        fix: String::new(),
+    }
+}

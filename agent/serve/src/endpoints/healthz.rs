@@ -1,0 +1,29 @@
+//! `/healthz`: whether NFS operations are timed, and whether the server serves all requests.
+
+use crate::service::endpoint::{Asked, Content, Endpoint, Refusal, Reply, Served};
+use nfscope_api::link::Why;
+
+pub(super) struct Healthz;
+
+impl Endpoint for Healthz {
+    const PATH: &str = "/healthz";
+    const ABOUT: &str =
+        "200 while NFS operations are being timed; degraded while requests are stuck";
+    const HELP: &str = "\
+200 while NFS operations are being timed, else 503 and the reason;
+the text is ok, or degraded while requests are stuck in the server";
+    const CONTENT: Content = Content::Word;
+    const SERVED: Served = Served::Each;
+    type Query = ();
+
+    async fn answer(asked: &Asked, (): ()) -> Result<Reply, Refusal> {
+        let health = asked.source.status().health();
+        health.map_err(|why| Refusal::new(Why::Unavailable, why))?;
+        // The agent is well: who restarts it for its answer would only lose sight of the server.
+        let text = match asked.source.degraded() {
+            Some(why) => format!("degraded: {why}\n"),
+            None => "ok\n".to_owned(),
+        };
+        Ok(Reply::Body(text.into()))
+    }
+}
