@@ -2,15 +2,15 @@
 
 use crate::mounts::unescape;
 
-/// The table; the kernel's own list knows only what somebody has asked for.
+/// Path of the table; the kernel's own list has only exports that were asked for.
 pub const ETAB: &str = "/var/lib/nfs/etab";
 
-/// One path, as one client, network or group of clients has it.
+/// Line of the table: a path, as one client, network or group of clients has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The path.
     pub path: String,
-    /// Who has it: `*`, `10.0.0.0/8`, `web03`.
+    /// Client that has it: `*`, `10.0.0.0/8`, `web03`.
     pub client: &'a str,
     /// Options. exportfs(8) writes either rw or ro, and either sync or async, for each security flavour that differs.
     pub options: Vec<&'a str>,

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Name of the recording in the file: that of the store may say whose server it is.
 const NAME: &str = "anonymous";
 
-/// The same recording without names, and how many series it has lost. Equal recordings become equal ones.
+/// Returns the recording without names, and the number of series that it has lost. Equal recordings become equal ones.
 fn anonymous(mut recording: Recording) -> (Recording, usize) {
     let mut names = Pseudonyms::default();
     let before = recording.series.len();
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(anonymous(recording()).0, out, "the same each time");
     }
 
-    /// A label that nobody has looked at would be printed as it is.
+    /// A label without a rule would be printed as it is.
     #[test]
     fn every_label_of_every_family_is_a_name_or_a_word_of_a_set() {
         let names = ["client", "export", "mount", "dataset", "volume", "device"];

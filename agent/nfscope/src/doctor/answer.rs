@@ -12,23 +12,23 @@ pub enum State {
     Consider,
     /// Not known.
     Unknown,
-    /// As it should be.
+    /// Good: nothing is to be done.
     Good,
 }
 
-/// What a rule says of one thing on a host.
+/// Statement of a rule about one thing on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// How it stands.
     pub state: State,
-    /// What there is, in words.
+    /// Words for the thing that was found.
     pub says: String,
     /// How it is changed, or how it can be known; empty where it is good.
     pub how: String,
 }
 
 impl Answer {
-    /// As it should be.
+    /// Returns a good answer.
     pub fn good(says: impl Into<String>) -> Answer {
         Answer {
             state: State::Good,
@@ -72,7 +72,7 @@ pub struct Finding {
     pub rule: &'static str,
     /// How it stands.
     pub state: State,
-    /// What there is.
+    /// Words for the thing that was found.
     pub says: String,
     /// Why the rule matters.
     pub why: &'static str,

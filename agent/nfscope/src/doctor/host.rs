@@ -14,9 +14,9 @@ const MOST: u64 = 64 << 20;
 /// Why something was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// It is not there.
+    /// Path of a file that is not there.
     Absent(String),
-    /// It is there, and cannot be read.
+    /// Reason why a file cannot be read.
     Denied(String),
 }
 
@@ -39,7 +39,7 @@ pub struct Host {
     root: PathBuf,
     /// Its exports and their logs.
     pub exported: Vec<Exported>,
-    /// What `ss` says of TCP connections to the port of NFS; otherwise why it says nothing.
+    /// Output of `ss` about TCP connections to the port of NFS, or the reason why there is none.
     pub sockets: Result<String, String>,
 }
 
@@ -102,7 +102,7 @@ impl Host {
         self.text(etab::ETAB)
     }
 
-    /// What is mounted.
+    /// Mounts of the host.
     pub fn mounts(&self) -> Result<mounts::Mounts, Missing> {
         Ok(mounts::Mounts::parse_mountinfo(
             &self.text(mounts::MOUNTINFO)?,

@@ -42,7 +42,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<(String, u8)> {
     Ok((text, exit_code(&findings)))
 }
 
-/// What every rule says of a host: first what to change, then what to consider, what is not known, and what is good.
+/// Findings of every rule: those to change, those to consider, those not known, and the good ones.
 pub fn examine(host: &Host) -> Vec<Finding> {
     let mut all: Vec<_> = (rules::ALL.iter())
         .flat_map(|rule| {

@@ -45,7 +45,7 @@ pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
         if matches!(f.state, State::Change | State::Consider) {
             wrap(&mut out, WIDTH, &lead("why:"), f.why);
         }
-        // What makes several things known is said once.
+        // Advice that several findings share is printed behind the last of them.
         let again = findings.get(n + 1).is_some_and(|next| next.how == f.how);
         if !f.how.is_empty() && !(f.state == State::Unknown && again) {
             wrap(&mut out, WIDTH, &lead("how:"), &f.how);

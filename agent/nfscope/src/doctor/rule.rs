@@ -12,6 +12,6 @@ pub struct Rule {
     pub why: &'static str,
     /// Where it comes from: a standard, a page of a manual, documentation or code of the kernel.
     pub source: &'static str,
-    /// What it says of a host: at least one answer, unless it has no object there.
+    /// Answers about a host: at least one, unless the rule has no object there.
     pub look: fn(&Host) -> Vec<Answer>,
 }

@@ -406,7 +406,7 @@ fn a_log_on_a_rotating_disk_is_to_be_considered() {
     assert_eq!(said(&examine(&host), "zfs")[0].0, State::Change);
 }
 
-/// A host without a server, or with files that nobody may read, has no advice at all.
+/// A host without a server, or with files that cannot be read, has no advice at all.
 #[test]
 fn nothing_is_advised_where_nothing_is_known() {
     let findings = Files::of(&[]).examine();

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The JSON that a command prints; otherwise what it said.
 ///
 /// Exit codes say what was found, and not whether there is an answer.
-pub fn ask(
+pub fn printed_json(
     words: Vec<OsString>,
     patience: Duration,
     cancelled: &AtomicBool,
@@ -60,7 +60,7 @@ pub fn ask(
 fn reader(from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut all = Vec::new();
-        // What cannot be read is no answer, and the process then ends by its closed pipe.
+        // Output that cannot be read is no answer, and the process then ends by its closed pipe.
         let _ = from.take(MOST + 1).read_to_end(&mut all);
         all
     })
@@ -81,7 +81,7 @@ fn wait(child: &mut Child, patience: Duration, cancelled: &AtomicBool) -> Result
             }
             Err(e) => e.to_string(),
         };
-        // It may have ended by itself meanwhile.
+        // Both fail for a process that has ended by itself meanwhile.
         let _ = child.kill();
         let _ = child.wait();
         return Err(over);

@@ -36,7 +36,7 @@ struct Parameter {
     instead_of_agent: bool,
 }
 
-/// What answers.
+/// Origin of an answer.
 #[derive(Debug)]
 enum Source {
     /// A page of the agent.
@@ -48,7 +48,7 @@ enum Source {
     },
 }
 
-/// Whom a command asks.
+/// Party that a command asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
     /// An agent.
@@ -71,7 +71,7 @@ pub struct Tool {
     source: Source,
 }
 
-/// What is to be done for a call.
+/// Work for a call.
 #[derive(Debug, PartialEq)]
 pub enum Call {
     /// Ask the agent for a page.
@@ -82,7 +82,7 @@ pub enum Call {
         words: Vec<String>,
         /// Values that stand by themselves, behind all flags.
         values: Vec<String>,
-        /// Whom it asks.
+        /// Party that it asks.
         from: From,
         /// How long it watches.
         watches: Duration,
@@ -274,7 +274,7 @@ pub const ALL: [Tool; 10] = [
 ];
 
 impl Tool {
-    /// As an assistant sees it.
+    /// Description for an assistant.
     pub fn described(&self) -> rmcp::model::Tool {
         let properties: Map<String, Value> = (self.parameters.iter())
             .map(|p| {
@@ -299,7 +299,7 @@ impl Tool {
         rmcp::model::Tool::new(self.name, self.about, schema).with_annotations(hints)
     }
 
-    /// What these arguments ask for.
+    /// Work that these arguments ask for.
     ///
     /// # Errors
     /// With arguments that the tool does not have, or of another form.

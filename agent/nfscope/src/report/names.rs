@@ -236,7 +236,7 @@ impl Pseudonyms {
         }
     }
 
-    /// That of a name, with this beginning. Names that stand for nobody stay.
+    /// Pseudonym of a name, with this beginning. Words such as `other` stay.
     pub(crate) fn name(&mut self, prefix: &'static str, text: &str) -> String {
         if NOBODY.contains(&text) {
             return text.to_owned();

@@ -59,7 +59,7 @@ impl Session {
             if answer["id"] == id {
                 return answer;
             }
-            // Of a request whose number nobody knows.
+            // An error of a request whose number is not known has no number.
             assert!(answer["error"]["code"].is_i64(), "{answer}");
         }
     }
@@ -190,7 +190,7 @@ fn hostile_input_ends_nothing() {
         let (wrong, why) = s.call(tool, arguments.clone());
         assert!(wrong && !why.is_empty(), "{tool} {arguments}: {why}");
     }
-    // Answers to nothing, cancelled calls that nobody made, and empty lines have no answer.
+    // Answers to nothing, cancellations of calls that were never made, and empty lines have no answer.
     for line in [
         r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
@@ -204,13 +204,13 @@ fn hostile_input_ends_nothing() {
     s.end();
 }
 
-/// Whoever says nothing, or goes before the session began, has wronged nobody.
+/// An assistant may go before the session began.
 #[test]
 fn a_session_that_never_began_ends_well() {
     assert_eq!(Session::with("http://127.0.0.1:1").end(), "");
 }
 
-/// A call that watches for minutes keeps nobody waiting, can be cancelled, and no more than some are under way.
+/// A call that watches for minutes keeps no other waiting, can be cancelled, and no more than four are under way.
 #[test]
 fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
     let url = format!("http://{}", attached(Fake::new()));
@@ -233,7 +233,7 @@ fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
         let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
         s.send(told.to_string().as_bytes());
     }
-    // Three of four places are free again, and the end waits for nobody.
+    // Three of four places are free again, and the end waits for no call.
     let (wrong, doctor) = s.call("doctor", json!({}));
     assert!(!wrong, "{doctor}");
     s.end();

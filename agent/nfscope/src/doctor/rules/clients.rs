@@ -8,18 +8,18 @@ use nfscope_text::units::many;
 use std::collections::BTreeMap;
 
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
-/// So many are looked at.
+/// Number of clients whose files are read.
 const MOST: usize = 2000;
-/// So many are named.
+/// Number of clients that an answer names.
 const MOST_NAMED: usize = 5;
 
-/// What the kernel says of each client, by the name of the field.
+/// Fields of each client's file `info`, by name.
 fn all(host: &Host) -> Result<Vec<BTreeMap<String, String>>, Missing> {
     let mut found = Vec::new();
     for id in host.names(CLIENTS)?.into_iter().take(MOST) {
         match host.text(&format!("{CLIENTS}/{id}/info")) {
             Ok(info) => found.push(fields(&info)),
-            // It has gone meanwhile.
+            // Clients come and go.
             Err(Missing::Absent(_)) => {}
             Err(e) => return Err(e),
         }
@@ -82,7 +82,7 @@ pub const CALLBACKS: Rule = Rule {
     },
 };
 
-/// What is seen of the options that clients mount with.
+/// Options of mounts, as far as a server sees them.
 pub const MOUNTS: Rule = Rule {
     name: "mounts",
     why: "NFSv4.0 has no sessions: a request that is sent again may be executed twice, and callbacks need a connection of their own.",
@@ -129,7 +129,7 @@ pub const MOUNTS: Rule = Rule {
 /// Slots of sessions.
 pub const SLOTS: Rule = Rule {
     name: "slots",
-    why: "A client of NFSv4.1 or later has at most so many requests under way in a session as it has slots.",
+    why: "A client of NFSv4.1 or later has no more requests under way in a session than it has slots.",
     source: "RFC 8881, section 2.10.6.1; fs/nfsd/nfs4state.c, client_info_show()",
     look: |host| {
         with(host, |clients| {

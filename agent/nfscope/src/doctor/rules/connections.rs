@@ -32,7 +32,7 @@ pub fn established(host: &Host) -> Result<BTreeMap<String, u64>, Missing> {
 /// Close to the limit.
 pub const LIMIT: Rule = Rule {
     name: "connections",
-    why: "Above the limit the server closes the oldest connection for each new one, whoever uses it. Its client connects again, and \
+    why: "Above the limit the server closes the oldest connection for each new one, although it is in use. Its client connects again, and \
           another one loses its own.",
     source: "net/sunrpc/svc_xprt.c, svc_check_conn_limits(); /proc/fs/nfsd/max_connections, 0: (threads + 3) * 20",
     look: |host| {

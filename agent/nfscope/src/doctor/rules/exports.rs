@@ -6,7 +6,7 @@ use crate::doctor::rule::Rule;
 use nfscope_source::etab;
 use nfscope_text::units::many;
 
-/// So many exports are named; of more there is a number.
+/// Number of exports that an answer names.
 const MOST_NAMED: usize = 5;
 
 /// Writes that are acknowledged too early.

@@ -47,7 +47,7 @@ pub const CPU_FREQUENCY: Rule = Rule {
         const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
         let policies = match host.names(CPUFREQ) {
             Ok(policies) => policies,
-            // Without the driver, as in virtual machines, the frequency is nobody's to choose.
+            // Virtual machines have no driver, and no choice of a frequency.
             Err(_) => return Vec::new(),
         };
         let (mut slow, mut all) = (0, 0);

@@ -115,7 +115,7 @@ fn look(host: &Host) -> Vec<Answer> {
     answers
 }
 
-/// Whether a release of the kernel lacks a fix.
+/// Returns true if a release of the kernel lacks a fix.
 fn lacks(fixed: &[[u32; 3]], release: [u32; 3]) -> bool {
     match fixed.iter().find(|f| f[..2] == release[..2]) {
         Some(first) => release < *first,
@@ -136,7 +136,7 @@ fn release(version: &str, ubuntu: Option<&str>) -> Option<[u32; 3]> {
     }
     let name = version.split_ascii_whitespace().nth(2)?;
     let release = three(name.split('-').next()?)?;
-    // One without a suffix is the kernel's own.
+    // A release without a suffix is the kernel's own.
     (!name.contains('-') || release[2] > 0).then_some(release)
 }
 

@@ -72,7 +72,7 @@ pub const LOG: Rule = Rule {
 fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
     let place = format!("{paths}: {} on {}, log {}", e.fs, e.volume, e.log);
     let turns = match e.separate {
-        // Of a log device only `zpool` or a mount option has the name; whether it is slow shows under load.
+        // Names of log devices are known to `zpool` or to a mount option; their speed shows under load.
         Some(true) => return Answer::good(place),
         None if e.log == "none" => return Answer::good(place),
         None => {
@@ -98,7 +98,7 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
     }
 }
 
-/// Whether a device is a rotating disk, or lies on one.
+/// Returns true for a rotating disk, and for a device that lies on one.
 fn rotates(host: &Host, device: &str) -> Option<bool> {
     let of = |queue: String| match host.text(&queue).ok()?.trim() {
         "1" => Some(true),

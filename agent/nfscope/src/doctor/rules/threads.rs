@@ -60,7 +60,7 @@ fn pools(host: &Host) -> Vec<Answer> {
     }
 }
 
-/// One pool on several nodes.
+/// Pool mode `global` on several nodes.
 pub const POOL_MODE: Rule = Rule {
     name: "pool mode",
     why: "With one pool, threads of all NUMA nodes share a queue, and a request may be served far from its memory. \
