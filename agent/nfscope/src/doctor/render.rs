@@ -47,7 +47,8 @@ pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
         }
         // Advice that several findings share is printed behind the last of them.
         let again = findings.get(n + 1).is_some_and(|next| next.how == f.how);
-        if !f.how.is_empty() && !(f.state == State::Unknown && again) {
+        let shared = f.state == State::Unknown && again;
+        if !f.how.is_empty() && !shared {
             wrap(&mut out, WIDTH, &lead("how:"), &f.how);
         }
         if matches!(f.state, State::Change | State::Consider) {

@@ -33,7 +33,7 @@ pub const ZFS: Rule = Rule {
 };
 
 /// Exports with what they lie on.
-fn exported<'a>(host: &'a Host) -> Result<Vec<(String, &'a Exported)>, Missing> {
+fn exported(host: &Host) -> Result<Vec<(String, &Exported)>, Missing> {
     let text = host.etab()?;
     let mut durable: BTreeMap<String, bool> = BTreeMap::new();
     for line in etab::lines(&text).filter(|l| l.options.contains(&"rw")) {

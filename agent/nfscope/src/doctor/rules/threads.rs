@@ -56,7 +56,7 @@ fn pools(host: &Host) -> Vec<Answer> {
                 many(threads.len() as f64, "thread")
             ),
         )],
-        _ => vec![Answer::good(format!("{all}, each with threads"))],
+        _ => vec![Answer::good(format!("{all}, none without threads"))],
     }
 }
 

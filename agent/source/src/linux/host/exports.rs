@@ -113,7 +113,7 @@ pub struct EtabPath {
 pub fn etab_paths(text: &str) -> Vec<EtabPath> {
     let mut found: Vec<EtabPath> = Vec::new();
     for Line { path, options, .. } in etab::lines(text) {
-        let has = |option| options.iter().any(|o| *o == option);
+        let has = |option| options.contains(&option);
         let writable = has("rw");
         let asynchronous = writable && has("async");
         match found.iter_mut().find(|p| p.path == path) {
