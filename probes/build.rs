@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     host.file("src/host.c")
         .include(&out)
         .include("bpf/lib")
+        .include("bpf/nfsd")
         .compile("nfscope_probes_host");
     println!("cargo:rerun-if-changed=src/host.c");
     Ok(())

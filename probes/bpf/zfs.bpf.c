@@ -13,7 +13,7 @@
 #include "lib/kernel.h"
 #include "lib/histogram.h"
 #include "zfs.h"
-#include "lib/zfs_kernel.h"
+#include "zfs/kernel.h"
 #include "lib/tables.h"
 #include "lib/time_hist.h"
 #include "lib/waits.h"

@@ -1,6 +1,6 @@
-//! A connection's ring of arrivals: `bpf/lib/arrivals.h` compiled for this host.
+//! A connection's ring of arrivals: `bpf/nfsd/arrivals.h` compiled for this host.
 
-/// Segments that wait unread on one connection; later ones share the last entry. `RING` of `bpf/lib/arrivals.h`.
+/// Segments that wait unread on one connection; later ones share the last entry. `RING` of `bpf/nfsd/arrivals.h`.
 pub const RING: usize = 128;
 
 /// When the bytes of a TCP connection came. In the kernel no lock keeps one CPU from clearing it while another one matches:

@@ -192,7 +192,7 @@ pub fn size_bucket(v: u64, buckets: u32) -> usize {
     unsafe { nfscope_size_bucket(v, buckets) as usize }
 }
 
-/// Whether the probes count answers of this status by client; `bpf/lib/comes_again.h` compiled for this host.
+/// Whether the probes count answers of this status by client; `bpf/nfsd/comes_again.h` compiled for this host.
 pub fn comes_again(status: u32) -> bool {
     // SAFETY: a pure function of its argument.
     unsafe { nfscope_comes_again(status) }

@@ -12,7 +12,6 @@ pub mod finding;
 pub mod held_request;
 pub mod histogram;
 pub mod host_report;
-pub mod on_illumos;
 pub mod op;
 pub mod phase;
 pub mod probe;

@@ -66,6 +66,11 @@ pub struct ProbeStatus {
     pub fix: String,
 }
 
+/// True for the probes of an agent on illumos: no other reads the kernel's counts by `kstat`.
+pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
+    probes.iter().any(|p| p.probe == "kstat")
+}
+
 /// True where NFS operations are being timed: every required program is attached.
 pub fn times_operations(probes: &[ProbeStatus]) -> bool {
     probes.iter().any(|p| p.required)

@@ -5,7 +5,7 @@
 //! order of the snapshot.
 
 use crate::breakdown::Moved;
-use crate::on_illumos::is_illumos;
+use crate::probe::is_illumos;
 use crate::{Family, Histogram, Window, family, phase};
 use std::collections::HashMap;
 

@@ -37,6 +37,7 @@ use linux as system;
 use unsupported as system;
 
 use anyhow::Context;
+pub use illumos::on_illumos;
 use nfscope_model::host_report::{Exported, IllumosReport, Report};
 pub use source::{MOST_PAIRS, Options, Source};
 

@@ -40,7 +40,7 @@ pub struct Options {
     pub books: bool,
 }
 
-/// See [`Options::max_pairs`]: 14 bits of a word are its number (`probes/bpf/lib/client_accounting.h`).
+/// See [`Options::max_pairs`]: 14 bits of a word are its number (`probes/bpf/nfsd/client_accounting.h`).
 pub const MOST_PAIRS: u32 = 1 << 14;
 
 impl Default for Options {

@@ -11,7 +11,7 @@ use crate::recalls::{Layouts, Recalls};
 use crate::refused::Refused;
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::family::Info;
-use nfscope_model::on_illumos::is_illumos;
+use nfscope_model::probe::is_illumos;
 use nfscope_model::unacknowledged::{Unacknowledged, unseen_transports};
 use nfscope_model::window_mounts::{self};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};

@@ -3,8 +3,8 @@
 use crate::exposition::classic_edges::GROUPS;
 use crate::exposition::collectors::families;
 use nfscope_model::family::{ALL, Label};
-use nfscope_model::on_illumos::on_illumos;
 use nfscope_model::{Info, Kind};
+use nfscope_source::on_illumos::on_illumos;
 use std::fmt::Write;
 
 /// Terminal text.

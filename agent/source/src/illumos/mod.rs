@@ -9,6 +9,7 @@ mod child;
 mod complaint;
 mod frame;
 mod kstat;
+pub mod on_illumos;
 pub mod privileges;
 mod read;
 mod report;

@@ -102,7 +102,7 @@ impl Watched {
         }
     }
 
-    /// Tells the probe from which duration on it looks at operations at all: probes/bpf/lib/watched.h.
+    /// Tells the probe from which duration on it looks at operations at all: probes/bpf/nfsd/watched.h.
     fn watch(&self, l: &Loaded) -> anyhow::Result<()> {
         let slow = (self.listening.as_ref()).map_or(u64::MAX, |listening| {
             let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);

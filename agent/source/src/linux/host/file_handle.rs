@@ -23,7 +23,7 @@ pub const NO_EXPORT: u64 = 1 << CLIENT_ROW_BITS;
 /// Bits of a number that give way to its row: `CLIENT_ROW_BITS` in lib/client_accounting.h.
 pub const CLIENT_ROW_BITS: u32 = 14;
 
-/// The number by which the probes know an export: `export_of()` in probes/bpf/lib/client_accounting.h does the same.
+/// The number by which the probes know an export: `export_of()` in probes/bpf/nfsd/client_accounting.h does the same.
 pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |i: usize| {

@@ -146,7 +146,7 @@ impl<'a> FileId<'a> {
     }
 }
 
-/// The hash of an id: `id_hash()` in probes/bpf/lib/breakdown.h does the same.
+/// The hash of an id: `id_hash()` in probes/bpf/nfsd/breakdown.h does the same.
 pub fn hash(kind: u8, id: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut h = u64::from(kind) << 32 | id.len() as u64;

@@ -1,6 +1,6 @@
-//! Which families illumos has, and how: the one list that the reference page, `nfscope metrics` and the tests read.
+//! Families that illumos has, each with how: the one list that the reference page, `nfscope metrics` and the tests read.
 
-use crate::{Info, ProbeStatus};
+use nfscope_model::Info;
 
 /// How a family comes about on illumos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -441,12 +441,7 @@ const LIST: &[(&str, OnIllumos)] = &[
     ),
 ];
 
-/// Whether these are the probes of an agent on illumos: nothing else reads the kernel's counts by `kstat`.
-pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
-    probes.iter().any(|p| p.probe == "kstat")
-}
-
-/// Whether illumos has this family, and how.
+/// How illumos has this family, or why it has not.
 pub fn on_illumos(family: &Info) -> OnIllumos {
     let found = LIST.iter().find(|(name, _)| family.short_name() == *name);
     found.map_or(No("not listed"), |(_, how)| *how)
@@ -455,7 +450,7 @@ pub fn on_illumos(family: &Info) -> OnIllumos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::ALL;
+    use nfscope_model::family::ALL;
 
     #[test]
     fn every_family_is_listed_in_the_order_of_the_table() {
