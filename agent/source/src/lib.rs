@@ -2,12 +2,13 @@
 //!
 //! [`source`] defines a source, and a folder for each operating system implements it. This file picks one at compile time. The exception is
 //! the source for illumos, which runs two programs and reads their output: it is built everywhere and can be asked for ([`illumos`]).
-//! [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`], [`nfs4_names`] and
+//! [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`], [`nfs4_names`], [`etab`] and
 //! [`file_path`] serve callers outside this crate on every system.
 
 pub mod bounded;
 pub mod clock;
 pub mod confinement;
+pub mod etab;
 pub mod file_path;
 #[cfg(test)]
 mod fuzz;
@@ -36,7 +37,7 @@ use unsupported as system;
 
 use anyhow::Context;
 pub use illumos::on_illumos;
-use nfscope_model::host_report::{IllumosReport, Report};
+use nfscope_model::host_report::{Exported, IllumosReport, Report};
 pub use source::{MOST_PAIRS, Options, Source};
 
 /// Loads and attaches every probe that this host can run. A probe that cannot run never stops the others.
@@ -57,6 +58,11 @@ pub fn check() -> Report {
         Some(tools) => illumos::check(tools),
         None => system::check(),
     }
+}
+
+/// Exported file systems of this host and their logs, without a probe; empty where that is not known.
+pub fn exports() -> Vec<Exported> {
+    system::exports()
 }
 
 /// Report on this host for the developers: [`host_report`](nfscope_model::host_report).

@@ -19,6 +19,8 @@ pub struct Mount {
     pub source: String,
     /// Options of the file system, not of this mount; see [`Mount::option`].
     options: String,
+    /// Of this mount: `rw,relatime`.
+    flags: String,
 }
 
 impl Mount {
@@ -26,6 +28,12 @@ impl Mount {
     pub fn option(&self, name: &str) -> Option<String> {
         let mut values = self.options.split(',').filter_map(|o| o.split_once('='));
         Some(unescape(values.find(|(n, _)| *n == name)?.1))
+    }
+
+    /// True with this word among the options of the mount or of its file system.
+    pub fn flag(&self, name: &str) -> bool {
+        let words = self.flags.split(',').chain(self.options.split(','));
+        words.into_iter().any(|w| w == name)
     }
 }
 
@@ -54,6 +62,7 @@ impl Mounts {
             Some(Mount {
                 dev: major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?,
                 point: unescape(mount.nth(1)?),
+                flags: mount.next().unwrap_or_default().to_owned(),
                 fs: about.next()?.to_owned(),
                 source: unescape(about.next()?),
                 options: about.next().unwrap_or_default().to_owned(),
@@ -74,6 +83,7 @@ impl Mounts {
                 fs: fields.next()?.to_owned(),
                 source,
                 options: fields.next()?.to_owned(),
+                flags: String::new(),
             })
         };
         Mounts(mnttab.lines().filter_map(line).collect())
@@ -144,6 +154,8 @@ mod tests {
         assert_eq!(srv.source, "/dev/mapper/data");
         assert_eq!(srv.option("logdev").unwrap(), "/dev/my log");
         assert_eq!(srv.option("attr2"), None);
+        let flags = ["relatime", "attr2", "rel", "noatime"].map(|f| srv.flag(f));
+        assert_eq!(flags, [true, true, false, false]);
         assert_eq!(m.iter().last().unwrap().option("logdev"), None);
     }
 

@@ -103,16 +103,19 @@ pub trait Source: Send {
     fn limit_series(&mut self, _clients: usize, _exports: usize) {}
     /// Detaches these probes, and so releases the kernel modules that they hold. They stay detached until
     /// [`attach`](Source::attach), or until such a module is loaded anew; their counters then start at zero. Returns one line
-    /// for each probe; a source that holds no modules returns none.
-    fn detach(&mut self, _probes: &[&'static str]) -> Vec<String> {
-        Vec::new()
+    /// for each probe.
+    ///
+    /// # Errors
+    /// Where nothing can be detached, as in a source that holds no modules.
+    fn detach(&mut self, _probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
+        anyhow::bail!("nothing to detach: this agent holds no kernel modules")
     }
     /// Attaches detached probes again; returns one line for each.
     ///
     /// # Errors
-    /// Fails if the agent has given up the capabilities that attaching needs.
+    /// Fails if the agent has given up the capabilities that attaching needs, or holds no modules.
     fn attach(&mut self, _probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
-        Ok(Vec::new())
+        anyhow::bail!("nothing to attach: this agent holds no kernel modules")
     }
     /// Reports operations that match `want` from now on, in place of an earlier filter; `None` ends it and frees the buffer. Costs nothing
     /// without a subscriber.

@@ -1,7 +1,7 @@
 //! Stands in for a source on operating systems that have none: recordings and running agents on other hosts can still be read.
 
 use crate::source::{Options, Source};
-use nfscope_model::host_report::{Fact, Report, Verdict};
+use nfscope_model::host_report::{Exported, Fact, Report, Verdict};
 use std::env::consts::OS;
 
 fn reason() -> String {
@@ -30,6 +30,11 @@ pub fn check() -> Report {
         unseen: Vec::new(),
         probes: Vec::new(),
     }
+}
+
+/// See [`crate::exports`].
+pub fn exports() -> Vec<Exported> {
+    Vec::new()
 }
 
 /// See [`crate::kernel_stack`].

@@ -238,6 +238,13 @@ Examples:
   nfscope baseline export before /tmp/before.nfscope
   scp nfs1:/tmp/before.nfscope .
   nfscope baseline import before.nfscope --name nfs1-before --store ~/nfs.db
+  nfscope baseline export before /tmp/before.nfscope --anonymise
+
+With --anonymise the recording has the name anonymous, and its host, clients,
+exports, mounts, datasets and volumes have pseudonyms: the same name the same
+one, each time it is exported. Kept are times, numbers, words of NFS and of
+nfscope, the numbers of releases, and the kernel's names of devices. Left out
+are your labels, and series that this release does not know.
 
 The file is self-contained and the same on every machine. It is an SQLite file
 with the schema of a store. Later versions of nfscope can read it.";
@@ -472,6 +479,9 @@ pub struct ExportArgs {
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
+    /// Give pseudonyms to host, clients, exports, mounts, datasets and volumes, and leave out your labels
+    #[arg(long, alias = "anonymize")]
+    pub anonymise: bool,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,

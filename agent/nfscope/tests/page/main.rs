@@ -389,6 +389,12 @@ fn the_demonstration_and_its_reports_are_shown_in_a_real_browser() {
         report("anonymous.html", &["--anonymise"]),
     ];
     browser_sees(
+        Command::new(&python)
+            .arg(root().join("tests/browser/page_picture.py"))
+            .arg(&files[0])
+            .arg(directory.path()),
+    );
+    browser_sees(
         Command::new(python)
             .arg(root().join("tests/browser/report.py"))
             .arg(url)

@@ -82,6 +82,16 @@ mod tests {
         assert!(packed <= 35_000, "{packed} bytes packed");
     }
 
+    /// Shares of findings are of different things: of request time, of requests, of calls. Only the sentence of each says of which.
+    #[test]
+    fn a_card_says_of_no_share_what_it_is_of() {
+        let panels = find("/page/panels.js").unwrap().text;
+        let card = panels.split("const card =").nth(1).unwrap();
+        let card = card.split("const active =").next().unwrap();
+        assert!(card.contains("${part}, ${when}") && card.contains("finding.summary"));
+        assert!(!card.contains(" of the "), "{card}");
+    }
+
     #[test]
     fn modules_import_what_is_served() {
         for asset in ALL.iter().filter(|a| a.content_type == SCRIPT) {

@@ -143,7 +143,7 @@ impl Running<'_> {
         // A window ends before a probe is detached, because the probe takes its counters with it.
         self.windows.cut(self.source, Instant::now());
         let said = match change {
-            Change::Detach => Ok(self.source.detach(probes)),
+            Change::Detach => self.source.detach(probes),
             Change::Attach => self.source.attach(probes),
         };
         self.cut_where_programs_changed();

@@ -26,7 +26,7 @@ use load::object::{self, Loaded};
 use load::program::{Build, Probe};
 use load::program_table::{CLIENT_RPC_END, LOG_WAITS, PROBES};
 use nfscope_model::family;
-use nfscope_model::host_report::{Fact, Report, Verdict};
+use nfscope_model::host_report::{Exported, Fact, Report, Verdict};
 use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
 use read::block::Predecessors;
@@ -213,6 +213,11 @@ fn tables_not_read() -> Option<Fact> {
     }
     Nfs4State::default().read(&mut Snapshot::new(clock::now()));
     host_table::failures()
+}
+
+/// See [`crate::exports`]. Measurements are `nfscope check`'s.
+pub fn exports() -> Vec<Exported> {
+    exports::list(&|_, _| (true, String::new()))
 }
 
 /// See [`crate::check`].
@@ -576,13 +581,13 @@ impl Source for Linux {
         self.load(come);
     }
 
-    fn detach(&mut self, probes: &[&'static str]) -> Vec<String> {
+    fn detach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
         let mut said = Vec::new();
         // `nfsd`, the first of the table, is detached first: the other probes add to its counts.
         for probe in PROBES.iter().filter(|p| probes.contains(&p.word)) {
             said.push(self.detach_one(probe));
         }
-        said
+        Ok(said)
     }
 
     fn attach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {

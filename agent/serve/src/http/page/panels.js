@@ -160,7 +160,7 @@ export function findingCards(report, { from, to, live, seen }, count) {
     count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Show top clients, files and operations");
   const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
     el("strong", {}, words(finding.kind)),
-    el("span", { class: "soft" }, ` ${part} of the requests' time, ${when}`),
+    el("span", { class: "soft" }, ` ${part}, ${when}`),
     el("p", {}, safe(finding.summary)),
     list(finding.kind + began, "Evidence", finding.evidence.map((x) => x.text)),
     list(finding.kind + began, "What would change it", finding.advice),

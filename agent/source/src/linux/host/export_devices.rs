@@ -1,8 +1,9 @@
 //! Block devices of exported file systems, through device mapper, RAID and partitions. Requests are timed where they reach a device, and a
 //! slow device without an export keeps no client waiting. Also finds exports that lose acknowledged writes.
 
+use crate::etab::ETAB;
 use crate::linux::host::device_names::DeviceNames;
-use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
+use crate::linux::host::exports::{EtabPath, etab_paths};
 use crate::linux::host::procfs::entry_names;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use crate::{host_table, lossless};

@@ -1,14 +1,12 @@
 //! Exported file systems, for `nfscope check`: type and volume, and the location of the log.
 
+use crate::etab::{self, ETAB, Line};
 use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::zfs_tools;
-use crate::mounts::{MOUNTINFO, Mount, Mounts, unescape};
+use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use nfscope_model::host_report::{Exported, Fact};
-
-/// Table that exportfs(8) writes for the kernel's helpers; the kernel's own list only has exports for which a client has asked.
-pub const ETAB: &str = "/var/lib/nfs/etab";
 
 /// Measured parts of a log, by the file system's type and the log's location: true for all parts, and a text.
 pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
@@ -111,22 +109,12 @@ pub struct EtabPath {
     pub asynchronous: bool,
 }
 
-/// Paths of the table of exportfs (exports(5), one line for each client), each once.
+/// Paths of exportfs's table, each once.
 pub fn etab_paths(text: &str) -> Vec<EtabPath> {
     let mut found: Vec<EtabPath> = Vec::new();
-    for line in text.lines().filter(|l| !l.starts_with('#')) {
-        let Some((path, client)) = line.split_once(['\t', ' ']) else {
-            continue;
-        };
-        let options = client.split_once('(').map_or("", |(_, o)| o);
-        // For each security flavour that differs, exportfs(8) writes either rw or ro, and either sync or async.
-        let has = |option| {
-            options
-                .trim_end_matches(')')
-                .split(',')
-                .any(|o| o == option)
-        };
-        let (path, writable) = (unescape(path), has("rw"));
+    for Line { path, options, .. } in etab::lines(text) {
+        let has = |option| options.contains(&option);
+        let writable = has("rw");
         let asynchronous = writable && has("async");
         match found.iter_mut().find(|p| p.path == path) {
             Some(p) => {
