@@ -19,8 +19,7 @@ const MAX_WINDOWS: usize = 1440;
 const DISTANCES_TO_SEE: u32 = 3;
 
 /// Reason for which there is a value and no interval.
-const LONG_MEMORY: &str =
-    "windows far apart resemble each other more than neighbours explain: a long memory, a slow wave below the noise, or a level that \
+const LONG_MEMORY: &str = "windows far apart resemble each other more than neighbours explain: a long memory, a slow wave below the noise, or a level that \
      changed; no interval of one recording holds then; only several recordings at different times tell, such as --repeat 3 --every 3h";
 
 /// Follows one metric through the windows of a recording.
@@ -176,8 +175,8 @@ impl Progress {
         if self.windows < MIN_WINDOWS_TO_STOP {
             return None;
         }
-        if self.value.is_some_and(|v| v.long_memory) {
-            return Some(LONG_MEMORY.to_owned());
+        if let Some(why) = self.reason_of_memory() {
+            return Some(why.to_owned());
         }
         if let Some(h) = self.half_width() {
             return (h <= wanted).then(|| self.lacks()).flatten();
@@ -191,6 +190,11 @@ impl Progress {
             true => format!("too few {op} operations have been recorded for an interval"),
             false => format!("no {op} has been recorded yet"),
         })
+    }
+
+    /// Why there is no interval although there are enough windows.
+    pub fn reason_of_memory(&self) -> Option<&'static str> {
+        self.value?.long_memory.then_some(LONG_MEMORY)
     }
 
     /// What is missing for an end although the interval is narrow, and how much of it would be enough.
@@ -420,6 +424,70 @@ mod tests {
             why.contains("as 13 spells, and an interval needs 30"),
             "{why}"
         );
+    }
+
+    /// WRITEs in windows whose levels are waves of all lengths, of which longer ones are little weaker.
+    fn long_memory(seed: u64, until: usize) -> Progress {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, StandardNormal};
+        let mut random = rand::rngs::SmallRng::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let lengths: [f64; 6] = [0.01, 4.0, 16.0, 64.0, 256.0, 1024.0];
+        let mut waves = lengths.map(|_| normal());
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(0.1));
+        for _ in 0..until {
+            let mut level = 0.0;
+            for (wave, length) in waves.iter_mut().zip(lengths) {
+                let r = (-1.0 / length).exp();
+                *wave = r * *wave + (1.0 - r * r).sqrt() * normal();
+                level += length.max(1.0).powf(-0.15) * *wave / 2.0;
+            }
+            let mut w = window(0);
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[50] = 100;
+            h.sum = 100.0 * Scheme::TIME.edge(50) * (0.2 * level).exp();
+            w.delta = Snapshot::new(Duration::ZERO);
+            w.delta.histogram(&family::OP_DURATION, ["3", "write"], h);
+            p.add(&w);
+        }
+        p
+    }
+
+    #[test]
+    fn a_long_memory_ends_nothing_and_has_no_interval() {
+        for seed in 1..=5 {
+            let p = long_memory(seed, 600);
+            assert!(!p.reached(), "{seed} {:?}", p.value);
+            let why = p.reason_without_interval(0.1).unwrap();
+            assert!(
+                why.contains("long memory") && why.contains("--repeat 3"),
+                "{why}"
+            );
+            assert!(!p.metric().unwrap().contains('±'));
+            assert!(
+                !outlook(&p, 0.1, Duration::from_secs(60), Duration::from_secs(7200))
+                    .contains(" in about ")
+            );
+        }
+    }
+
+    /// Ten windows in two hundred that are three times as slow tell as much as one spell each time.
+    #[test]
+    fn a_mean_of_few_bursts_is_refused() {
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(10.0));
+        for i in 0..600 {
+            let slow = if (20..30).contains(&(i % 200)) {
+                99
+            } else {
+                1 + i * 7 % 3
+            };
+            p.add(&window(100 - slow));
+        }
+        assert!(!p.reached());
+        let why = p.reason_without_interval(10.0).unwrap();
+        assert!(why.contains("spells, and an interval needs 20"), "{why}");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::batch_means::{error_of_sum, independent_share};
 use crate::estimate::{Estimate, MIN_WINDOWS, StandardError};
-use crate::quantile_interval::{Position, QuantileError, position};
 use crate::memory::Memory;
+use crate::quantile_interval::{Position, QuantileError, position};
 use crate::tail::Tail;
 use nfscope_model::{Histogram, Scheme, Sparse};
 

@@ -139,7 +139,10 @@ fn record(
         };
         let i = e.interval(CONFIDENCE);
         let narrow = (i.high - i.low) / 2.0 / i.value <= wanted;
-        let narrow = narrow && !quantile_memory(&windows, Scheme::TIME, q).unwrap().is_long();
+        let narrow = narrow
+            && !quantile_memory(&windows, Scheme::TIME, q)
+                .unwrap()
+                .is_long();
         if looks.enough(n, e.stretches, narrow && e.tail.unwrap().is_enough()) {
             return Some(End {
                 windows: n,
