@@ -10,6 +10,8 @@ use crate::autocorrelation::bias_corrected;
 const MAX_AUTOCORRELATION: f64 = 0.97;
 /// Lags that are looked at, at most: each counts less than the one before it.
 const LAGS: usize = 256;
+/// Rounding, relative to the value of a window: what is less is no difference.
+const ROUNDING: f64 = 1e-9;
 /// Least variance of the score, for correlations close to 1.
 const MIN_VARIANCE: f64 = 0.02;
 /// Score that nine of ten series with a short memory do not exceed. A measurement goes on above it.
@@ -32,12 +34,11 @@ impl Memory {
     /// Of the sum of `y` over the sum of `x`, one of each for each window.
     pub fn of_ratio(y: &[f64], x: &[f64]) -> Memory {
         let ratio = y.iter().sum::<f64>() / x.iter().sum::<f64>();
-        Memory::of(
-            &y.iter()
-                .zip(x)
-                .map(|(y, x)| y - ratio * x)
-                .collect::<Vec<_>>(),
-        )
+        let residual = |(y, x): (&f64, &f64)| {
+            let z = y - ratio * x;
+            if z.abs() > ROUNDING * y.abs() { z } else { 0.0 }
+        };
+        Memory::of(&y.iter().zip(x).map(residual).collect::<Vec<_>>())
     }
 
     /// Of a series whose expectation is zero.
@@ -121,6 +122,12 @@ mod tests {
     #[test]
     fn equal_windows_have_no_memory_and_one_spell_is_one() {
         let equal = Memory::of_ratio(&[3.0; 60], &[1.5; 60]);
+        assert!(equal.is_short() && equal.rises.is_infinite());
+        // Windows that differ by rounding alone, more and more.
+        let y: Vec<f64> = (0..60)
+            .map(|i| 3.0 * (1.0 + 1e-15 * f64::from(i)))
+            .collect();
+        let equal = Memory::of_ratio(&y, &[1.5; 60]);
         assert!(equal.is_short() && equal.rises.is_infinite());
         let mut y = [1.0; 60];
         y[30..40].fill(9.0);
