@@ -80,3 +80,45 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     }
     Ok(())
 }
+
+/// A round of the campaign of a log device: WRITEs of one client and of four wait for the device of 0.1 ms where there is one, and for the
+/// disk of 8 ms elsewhere.
+#[test]
+fn vm_6_12_a_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
+    let text = std::fs::read_to_string(folder.join("log-device.toml"))?;
+    let levels = r#"levels = ["1", "2", "4", "8"]"#;
+    ensure!(text.contains(levels), "other loads: {text}");
+    let file = std::env::temp_dir().join(format!("log-device-{}.toml", std::process::id()));
+    std::fs::write(&file, text.replace(levels, r#"levels = ["1", "4"]"#))?;
+    let said = campaign::run(&campaign::Options {
+        kernel: Kernel::V6_12,
+        files: vec![file.clone()],
+        check: false,
+        dry_run: false,
+        short: true,
+        zfs: true,
+        keep: None,
+    });
+    std::fs::remove_file(&file)?;
+    let said = said?;
+    println!("{said}");
+    // Milliseconds of the cells of a row in the table of means.
+    let cells = |row: &str| {
+        let table = said.split("write mean by clients").nth(1);
+        let line = table.and_then(|t| t.lines().find(|l| l.starts_with(row)));
+        let words: Vec<&str> = line.context("no row")?.split_whitespace().collect();
+        let time = |pair: &[&str]| match pair[1] {
+            "ms" => pair[0].parse::<f64>().ok(),
+            "\u{b5}s" | "\u{3bc}s" => pair[0].parse::<f64>().ok().map(|us| us / 1e3),
+            _ => None,
+        };
+        let all: Vec<f64> = words.windows(2).filter_map(time).collect();
+        anyhow::Ok([all[0], all[1]])
+    };
+    let (disk, slog) = (cells("log=disk")?, cells("log=slog")?);
+    for (disk, slog) in disk.into_iter().zip(slog) {
+        ensure!(disk > 7.0 && slog < disk / 2.0, "{disk} {slog}: {said}");
+    }
+    Ok(())
+}

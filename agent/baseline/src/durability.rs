@@ -26,6 +26,11 @@ pub const FAMILIES: [&Info; 9] = [
 pub(crate) const DIFFERS: f64 = 0.01;
 /// Fewer writes than this prove nothing.
 const LEAST: f64 = 20.0;
+/// If fewer flushes than this come for each write that clients take for durable, most writes stay in the cache: a commit for more than a
+/// hundred writes is rare. Something else on the device may flush it from time to time.
+const FLUSHED: f64 = 0.01;
+/// There must be as many times fewer as on the other side, too.
+const FEWER: f64 = 20.0;
 /// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
 const UNWAITED: f64 = 0.5;
 /// If less than this share of the stable WRITEs and COMMITs was counted by export, those of some exports were not counted. Counters that
@@ -113,8 +118,8 @@ pub struct DurabilityChange {
 enum Loss {
     /// Their share was counted, or is told as unknown.
     Writes(String),
-    /// This device is never asked to flush its write cache, as it is on the other side. Nobody counts the writes in there.
-    Cache(String),
+    /// This device is never asked to flush its write cache, or hardly ever, as it is on the other side. Nobody counts the writes in there.
+    Cache(String, &'static str),
 }
 
 /// The reason why a cache matters.
@@ -328,10 +333,10 @@ impl Durability {
                 );
                 (text, None)
             }
-            Loss::Cache(device) => {
+            Loss::Cache(device, often) => {
                 at_risk[lossy] = None;
                 let text = format!(
-                    "Durability may differ: {this}, {device} is never asked to flush its write cache, as it is on the other side: {CACHE}. \
+                    "Durability may differ: {this}, {device} is {often} asked to flush its write cache, as it is on the other side: {CACHE}. \
                      {so}"
                 );
                 (text, Some(device))
@@ -366,13 +371,50 @@ impl Durability {
         if other.is_unwaited() && unwaited {
             return Some(Loss::Writes(UNWAITED_TEXT.to_owned()));
         }
-        let no_more = self.flushes.iter().find(|(device, [flushed, _])| {
-            let now = other.flushes.get(*device).copied().unwrap_or_default();
-            *flushed >= LEAST && now[0] == 0.0 && now[1] >= LEAST
-        });
-        let writes = self.durable.min(other.durable) >= LEAST;
-        let (device, _) = no_more.filter(|_| writes)?;
-        Some(Loss::Cache(device.clone()))
+        if self.durable.min(other.durable) < LEAST {
+            return None;
+        }
+        let hardly = self.flushes_no_more(other);
+        self.flushes.iter().find_map(|(device, [flushed, _])| {
+            let now = other.flushes.get(device).copied().unwrap_or_default();
+            let fewer = now[0] / other.durable * FEWER < *flushed / self.durable;
+            let often = match now[0] == 0.0 {
+                true => "never",
+                false if hardly && fewer => "hardly ever",
+                false => return None,
+            };
+            let was_flushed = *flushed >= LEAST && now[1] >= LEAST;
+            was_flushed.then(|| Loss::Cache(device.clone(), often))
+        })
+    }
+
+    /// Flushes and writes with FUA of all devices.
+    fn all_flushes(&self) -> f64 {
+        self.flushes.values().map(|[flushes, _]| flushes).sum()
+    }
+
+    /// True if hardly any device is asked to flush its write cache on the other side, as they are on this one.
+    fn flushes_no_more(&self, other: &Durability) -> bool {
+        let [was, is] = [self, other].map(|d| d.all_flushes() / d.durable.max(1.0));
+        self.all_flushes() >= LEAST && is < FLUSHED && is * FEWER < was
+    }
+
+    /// Devices that have all writes after, and that are hardly ever asked to flush a write cache, where others were before: they may have
+    /// none, or one that loses writes.
+    pub fn moved_to_unflushed(&self, after: &Durability) -> Option<String> {
+        let enough = self.durable.min(after.durable) >= LEAST && self.flushes_no_more(after);
+        let names = |of: &Durability, wanted: &dyn Fn(&[f64; 2]) -> bool| {
+            let each = of.flushes.iter().filter(|(_, n)| wanted(n));
+            listed(&each.map(|(device, _)| device.clone()).collect::<Vec<_>>())
+        };
+        let flushed = names(self, &|[flushes, _]| *flushes >= LEAST);
+        let written = names(after, &|[_, writes]| *writes >= LEAST);
+        (enough && !written.is_empty()).then(|| {
+            format!(
+                "after, writes go to {written}, and hardly one is followed by a flush of a write cache, as on {flushed} before. A device \
+                 without such a cache, or with a battery, loses nothing; {CACHE}"
+            )
+        })
     }
 }
 

@@ -5,7 +5,8 @@ use crate::histogram_series::HistogramSeries;
 use crate::target_metric::{Metric, Statistic};
 use nfscope_model::{Sample, Scheme, Window, family};
 use nfscope_stats::{
-    Looks, MIN_SPELLS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP, Tail,
+    Looks, MIN_RISES_TO_STOP, MIN_SPELLS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS,
+    MIN_WINDOWS_TO_STOP, Memory, Tail,
 };
 use nfscope_text::units;
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ use std::time::Duration;
 const MAX_WINDOWS: usize = 1440;
 /// Events with a mean distance of a third of the time are missing from 5 % of recordings.
 const DISTANCES_TO_SEE: u32 = 3;
+
+/// Reason for which there is a value and no interval.
+const LONG_MEMORY: &str = "windows far apart resemble each other more than neighbours explain: a long memory, a slow wave below the noise, or a level that \
+     changed; no interval of one recording holds then; only several recordings at different times tell, such as --repeat 3 --every 3h";
 
 /// Follows one metric through the windows of a recording.
 #[derive(Debug)]
@@ -91,7 +96,12 @@ impl Progress {
             .zip(self.wanted)
             .is_some_and(|(h, wanted)| h <= wanted);
         let stretches = self.stretches().unwrap_or(0.0);
-        let narrow = narrow && self.tail().is_none_or(|t| t.is_enough());
+        let narrow = narrow
+            && match self.tail() {
+                Some(tail) => tail.is_enough(),
+                // Counts of values beyond a quantile have the noise of counting, which is no sign of a long memory.
+                None => self.memory().is_some_and(|m| m.is_enough()),
+            };
         self.reached |= self.looks.enough(self.windows, stretches, narrow);
     }
 
@@ -103,6 +113,11 @@ impl Progress {
     /// What the values beyond a quantile are known from.
     fn tail(&self) -> Option<Tail> {
         self.value?.tail
+    }
+
+    /// How much its windows resemble others that are far away.
+    fn memory(&self) -> Option<Memory> {
+        self.value?.memory
     }
 
     /// Merges windows in pairs.
@@ -160,6 +175,9 @@ impl Progress {
         if self.windows < MIN_WINDOWS_TO_STOP {
             return None;
         }
+        if let Some(why) = self.reason_of_memory() {
+            return Some(why.to_owned());
+        }
         if let Some(h) = self.half_width() {
             return (h <= wanted).then(|| self.lacks()).flatten();
         }
@@ -174,6 +192,11 @@ impl Progress {
         })
     }
 
+    /// Why there is no interval although there are enough windows.
+    pub fn reason_of_memory(&self) -> Option<&'static str> {
+        self.value?.long_memory.then_some(LONG_MEMORY)
+    }
+
     /// What is missing for an end although the interval is narrow, and how much of it would be enough.
     fn lacks(&self) -> Option<String> {
         let stretches = self.stretches()?;
@@ -183,7 +206,10 @@ impl Progress {
                  {MIN_STRETCHES_TO_STOP:.0}"
             ));
         }
-        let (metric, tail) = (self.metric.as_ref()?, self.tail()?);
+        let Some(tail) = self.tail() else {
+            return self.memory().and_then(mean_lacks);
+        };
+        let metric = self.metric.as_ref()?;
         if tail.stretches < tail.min_stretches() {
             return Some(format!(
                 "these windows are {:.0} independent stretches, and {metric} needs {:.0}: one stretch in {:.0} may have all values \
@@ -206,14 +232,15 @@ impl Progress {
     /// not seen. A mean may be another one at another time.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
         self.value?;
+        let spells = format!(
+            "slow spells that come less often than every {} may be missing from it",
+            units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+        );
         Some(match self.tail() {
-            Some(_) => format!(
-                "slow spells that come less often than every {} may be missing from it",
-                units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+            Some(_) => spells,
+            None => format!(
+                "its interval is that of the mean in this time, and not of another day: {spells}"
             ),
-            None => {
-                "its interval is that of the mean in this time, and not of another day".to_owned()
-            }
         })
     }
 
@@ -244,9 +271,26 @@ impl Progress {
         let factor = (self.half_width()? / wanted).powi(2);
         let least = MIN_WINDOWS_TO_STOP as f64 / self.windows as f64;
         let least = least.max(MIN_STRETCHES_TO_STOP / self.stretches()?);
-        let least = least.max(self.tail().map_or(0.0, |t| t.lacks()));
+        let least = least.max(match self.tail() {
+            Some(tail) => tail.lacks(),
+            None => MIN_RISES_TO_STOP / self.memory()?.rises,
+        });
         Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
     }
+}
+
+/// What a mean lacks for an end, although its interval is narrow.
+fn mean_lacks(memory: Memory) -> Option<String> {
+    if memory.rises < MIN_RISES_TO_STOP {
+        return Some(format!(
+            "windows above the mean came together and tell as much as {:.0} spells, and an interval needs {MIN_RISES_TO_STOP:.0}",
+            memory.rises.floor()
+        ));
+    }
+    (!memory.is_short()).then(|| {
+        "windows far apart resemble each other, and it is not certain yet that this is chance"
+            .to_owned()
+    })
 }
 
 /// The estimated outcome of --until-ci.
@@ -313,7 +357,8 @@ mod tests {
             assert!(text.starts_with(metric) && text.ends_with('%'), "{text}");
             assert_eq!(p.reached(), wanted.is_some());
             let unseen = p.unseen(Duration::from_secs(300)).unwrap();
-            let of_mean = "its interval is that of the mean in this time, and not of another day";
+            let of_mean = "its interval is that of the mean in this time, and not of another day: \
+                           slow spells that come less often than every 1m 40s may be missing from it";
             let of_tail =
                 "slow spells that come less often than every 1m 40s may be missing from it";
             let expected = if wanted.is_some() { of_mean } else { of_tail };
@@ -379,6 +424,70 @@ mod tests {
             why.contains("as 13 spells, and an interval needs 30"),
             "{why}"
         );
+    }
+
+    /// WRITEs in windows whose levels are waves of all lengths, of which longer ones are little weaker.
+    fn long_memory(seed: u64, until: usize) -> Progress {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, StandardNormal};
+        let mut random = rand::rngs::SmallRng::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let lengths: [f64; 6] = [0.01, 4.0, 16.0, 64.0, 256.0, 1024.0];
+        let mut waves = lengths.map(|_| normal());
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(0.1));
+        for _ in 0..until {
+            let mut level = 0.0;
+            for (wave, length) in waves.iter_mut().zip(lengths) {
+                let r = (-1.0 / length).exp();
+                *wave = r * *wave + (1.0 - r * r).sqrt() * normal();
+                level += length.max(1.0).powf(-0.15) * *wave / 2.0;
+            }
+            let mut w = window(0);
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[50] = 100;
+            h.sum = 100.0 * Scheme::TIME.edge(50) * (0.2 * level).exp();
+            w.delta = Snapshot::new(Duration::ZERO);
+            w.delta.histogram(&family::OP_DURATION, ["3", "write"], h);
+            p.add(&w);
+        }
+        p
+    }
+
+    #[test]
+    fn a_long_memory_ends_nothing_and_has_no_interval() {
+        for seed in 1..=5 {
+            let p = long_memory(seed, 600);
+            assert!(!p.reached(), "{seed} {:?}", p.value);
+            let why = p.reason_without_interval(0.1).unwrap();
+            assert!(
+                why.contains("long memory") && why.contains("--repeat 3"),
+                "{why}"
+            );
+            assert!(!p.metric().unwrap().contains('±'));
+            assert!(
+                !outlook(&p, 0.1, Duration::from_secs(60), Duration::from_secs(7200))
+                    .contains(" in about ")
+            );
+        }
+    }
+
+    /// Ten windows in two hundred that are three times as slow tell as much as one spell each time.
+    #[test]
+    fn a_mean_of_few_bursts_is_refused() {
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(10.0));
+        for i in 0..600 {
+            let slow = if (20..30).contains(&(i % 200)) {
+                99
+            } else {
+                1 + i * 7 % 3
+            };
+            p.add(&window(100 - slow));
+        }
+        assert!(!p.reached());
+        let why = p.reason_without_interval(10.0).unwrap();
+        assert!(why.contains("spells, and an interval needs 20"), "{why}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::batch_means::{error_of_sum, independent_share};
 use crate::estimate::{Estimate, MIN_WINDOWS, StandardError};
+use crate::memory::Memory;
 use crate::quantile_interval::{Position, QuantileError, position};
 use crate::tail::Tail;
 use nfscope_model::{Histogram, Scheme, Sparse};
@@ -58,6 +59,14 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             log_odds_error: sum.error / total / (share * q),
         }),
     })
+}
+
+/// How much of the counts of values beyond the `q` quantile is explained by neighbours that resemble each other; `None` without values.
+pub fn quantile_memory(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Memory> {
+    let mut all = Histogram::new(scheme);
+    windows.iter().for_each(|w| all.add(w, 0.0));
+    let at = position(&all, q)?;
+    Some(Memory::of(&residuals(&above(windows, &at), 1.0 - q)))
 }
 
 /// Values above a position, and all values, of each window.

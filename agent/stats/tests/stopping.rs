@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_model::{Scheme, Sparse};
-use nfscope_stats::{CONFIDENCE, Looks, quantile};
+use nfscope_stats::{CONFIDENCE, Looks, quantile, quantile_memory};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -139,6 +139,10 @@ fn record(
         };
         let i = e.interval(CONFIDENCE);
         let narrow = (i.high - i.low) / 2.0 / i.value <= wanted;
+        let narrow = narrow
+            && !quantile_memory(&windows, Scheme::TIME, q)
+                .unwrap()
+                .is_long();
         if looks.enough(n, e.stretches, narrow && e.tail.unwrap().is_enough()) {
             return Some(End {
                 windows: n,

@@ -92,11 +92,17 @@ fn work(mix: &Mix, rows: &[Row], options: &Options, all: &mut Vec<Caveat>) {
 
 /// Caveats of durability: unknown on a side, or writes at risk on both.
 fn durability(before: &Durability, after: &Durability, all: &mut Vec<Caveat>) {
-    let mut say = |text: String| {
-        let kind = "durability";
-        all.push(Caveat { kind, text });
-    };
     if before.change(after).is_none() {
+        if let Some(text) = before.moved_to_unflushed(after) {
+            all.push(Caveat {
+                kind: "write_cache",
+                text,
+            });
+        }
+        let mut say = |text: String| {
+            let kind = "durability";
+            all.push(Caveat { kind, text });
+        };
         let unused = after.added(before).filter(|_| before.risk().is_none());
         match (before.unknown(), after.unknown()) {
             _ if unused.is_some() => say(format!(
@@ -113,9 +119,10 @@ fn durability(before: &Durability, after: &Durability, all: &mut Vec<Caveat>) {
         }
     }
     if let (Some(_), Some(risk)) = (before.risk(), after.risk()) {
-        say(format!(
-            "a crash of the server loses acknowledged writes on both sides: {risk}"
-        ));
+        all.push(Caveat {
+            kind: "durability",
+            text: format!("a crash of the server loses acknowledged writes on both sides: {risk}"),
+        });
     }
 }
 

@@ -1,6 +1,8 @@
 //! The course of a recording: steady, or with a warm-up, a ramp or a step. A recording that is not steady is of several servers.
 
 use crate::compare::labels;
+use crate::compare::sides::Sides;
+use crate::histogram_series::HistogramSeries;
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_text::units::{rate, seconds};
@@ -32,21 +34,11 @@ pub(super) fn find(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str,
     if c.seconds() >= DAY {
         return;
     }
+    if let Some((op, one)) = longest(c) {
+        latency(op, &one).tell(side, c, say);
+    }
     let Some(all) = c.histograms(&f::OP_DURATION, |_| true) else {
         return;
-    };
-    let ops = c.totals(&f::OP_DURATION).into_iter();
-    let most = ops.max_by(|(_, a), (_, b)| a.sum.total_cmp(&b.sum));
-    let Some((op, _)) = most else { return };
-    // The mean of all operations changes with their mix, too.
-    let Some(one) = c.histograms(&f::OP_DURATION, |l| l == op) else {
-        return;
-    };
-    let latency = Line {
-        what: format!("the mean latency of {}", labels::operation(op[0], op[1])),
-        y: &one.sums,
-        x: &one.counts,
-        show: seconds,
     };
     let load = Line {
         what: "the rate of operations".to_owned(),
@@ -54,9 +46,55 @@ pub(super) fn find(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str,
         x: &c.lengths,
         show: rate,
     };
-    for line in [latency, load] {
-        line.tell(side, c, say);
+    load.tell(side, c, say);
+}
+
+/// The operation with the most time. The mean of all operations changes with their mix, too.
+fn longest(c: &SeriesSet) -> Option<([&str; 2], HistogramSeries)> {
+    let ops = c.totals(&f::OP_DURATION).into_iter();
+    let (op, _) = ops.max_by(|(_, a), (_, b)| a.sum.total_cmp(&b.sum))?;
+    Some((op, c.histograms(&f::OP_DURATION, |l| l == op)?))
+}
+
+fn latency<'a>(op: [&str; 2], one: &'a HistogramSeries) -> Line<'a> {
+    Line {
+        what: format!("the mean latency of {}", labels::operation(op[0], op[1])),
+        y: &one.sums,
+        x: &one.counts,
+        show: seconds,
     }
+}
+
+/// An operation whose latency has a course on one side alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OneSided {
+    /// Version and name.
+    pub op: [String; 2],
+    /// Which side, and what it is.
+    pub why: String,
+}
+
+/// The operation with the most time, where most recordings of one side have a warm-up, a ramp or a step of it, and most of the other do
+/// not: a server that is not steady is no other server.
+pub(super) fn one_sided(sides: &Sides) -> Option<OneSided> {
+    let of = |all: &[SeriesSet]| {
+        let each = all.iter().filter(|c| c.seconds() < DAY);
+        let unsteady = each.filter_map(|c| {
+            let (op, one) = longest(c)?;
+            let course = latency(op, &one).unsteady()?;
+            Some((op.map(str::to_owned), course))
+        });
+        let unsteady: Vec<_> = unsteady.collect();
+        let most = 2 * unsteady.len() > all.len();
+        unsteady.into_iter().next().filter(|_| most)
+    };
+    let (side, (op, course)) = match (of(sides.before), of(sides.after)) {
+        (Some(found), None) => ("before", found),
+        (None, Some(found)) => ("after", found),
+        _ => return None,
+    };
+    let why = format!("{side} alone it has {course}: see the caveats");
+    Some(OneSided { op, why })
 }
 
 impl Line<'_> {
@@ -97,6 +135,17 @@ impl Line<'_> {
             show(second)
         );
         say("drift", text);
+    }
+
+    /// What is not steady about it.
+    fn unsteady(&self) -> Option<&'static str> {
+        if self.warm_up().is_some() {
+            return Some("a warm-up");
+        }
+        self.course(0).map(|course| match course {
+            Course::Ramp => "a ramp",
+            Course::Step => "a step",
+        })
     }
 
     fn mean(&self, part: std::ops::Range<usize>) -> f64 {

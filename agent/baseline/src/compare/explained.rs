@@ -2,6 +2,7 @@
 //! durable. They have no verdict.
 
 use crate::compare::cause;
+use crate::compare::course::OneSided;
 use crate::compare::errors::{self, Failures};
 use crate::compare::families::is_failure;
 use crate::compare::mix::Mix;
@@ -94,6 +95,24 @@ pub(super) const PRICE: &str = "the price of durability: ";
 const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
 /// A longer mean is the price of durability where these phases have more than this share of the change.
 const MOST: f64 = 0.5;
+
+/// A change of an operation, or of the requests and waits that it is most of, where its latency has a course on one side alone.
+pub(super) fn by_course(row: &mut Row, course: Option<&OneSided>) {
+    let Some(course) = course.filter(|_| row.verdict.is_change()) else {
+        return;
+    };
+    let [longest, name] = &course.op;
+    let concerns = match &row.subject {
+        Subject::Op { version, op } => version == longest && op == name,
+        Subject::Requests { version } => version == longest,
+        Subject::Log { .. } => true,
+        _ => false,
+    };
+    if concerns && !matches!(row.quantity, Quantity::Share | Quantity::Rate) {
+        row.verdict = Verdict::NotComparable;
+        row.why = Some(course.why.clone());
+    }
+}
 
 /// A server that acknowledges writes before they are durable is fast. READs profit as well, because the disks have less to do, and
 /// errors of disks reach no client.

@@ -123,7 +123,10 @@ fn latencies(
         changed.extend(would_have_found(rows));
     }
     if !unknown.is_empty() {
-        changed.push(format!("Not comparable: {}.", unknown.join(", ")));
+        changed.push(match of_all(rows, &unknown) {
+            Some(why) => format!("Not comparable: {} ({why}).", unknown.join(", ")),
+            None => format!("Not comparable: {}.", unknown.join(", ")),
+        });
     }
     if is_untested(rows) {
         let primary: Vec<_> = rows.iter().filter(|r| r.primary).map(named).collect();
@@ -141,6 +144,14 @@ fn latencies(
         changed.push("There is nothing to compare: one side has too few operations.".into());
     }
     changed.join(" ")
+}
+
+/// The reason that all rows of these subjects have in common.
+fn of_all<'a>(rows: &'a [Row], names: &[String]) -> Option<&'a str> {
+    let is_named = |r: &&Row| names.contains(&labels::subject(&r.subject));
+    let mut reasons = rows.iter().filter(is_named).map(|r| r.why.as_deref());
+    let first = reasons.next()??;
+    reasons.all(|why| why == Some(first)).then_some(first)
 }
 
 /// The measured values of both sides, without a verdict.
@@ -239,9 +250,10 @@ fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
 }
 
 /// Kinds of differences that may explain any change of a latency, the gravest first.
-const FIRST: [&str; 14] = [
+const FIRST: [&str; 17] = [
     "same",
     "overlap",
+    "write_cache",
     "stability",
     "mix",
     "size",
@@ -252,6 +264,8 @@ const FIRST: [&str; 14] = [
     "lost",
     "workload",
     "load",
+    "warmup",
+    "drift",
     "hours",
     "weekdays",
 ];

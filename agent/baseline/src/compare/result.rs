@@ -220,7 +220,7 @@ pub struct Side {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caveat {
     /// durability, empty, load, mix, size, stability, clients, coverage, host, kernel, agent, threads, drift, warmup, gaps, lost, errors, order,
-    /// overlap, same, hours, weekdays, replicates, primary, workload.
+    /// overlap, same, hours, weekdays, replicates, primary, workload, write_cache.
     pub kind: &'static str,
     /// Description with the figures of both sides.
     pub text: String,

@@ -56,7 +56,10 @@ other count as fewer: it needs 20 independent stretches of time. A p99 needs
 299, because one stretch in a hundred may have all values beyond it, and a p90
 needs 29. Quantiles need 30 separate spells of such values, too. With windows of
 10 s a p99 therefore takes an hour and a half at least, and longer where windows
-resemble each other: give it a longer --max-duration.";
+resemble each other: give it a longer --max-duration. A mean needs 20 separate
+spells of windows above it. Where windows far apart resemble each other more than
+neighbours explain, no interval of one recording holds: none is printed, and the
+recording goes on. --repeat 3 --every 3h tells the mean of such a server.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
