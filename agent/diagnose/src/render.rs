@@ -90,7 +90,7 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     out
 }
 
-/// What findings do not name, and why.
+/// Section about clients and files that findings do not name, with the reasons.
 pub fn render_not_known(not_known: &[String]) -> String {
     let mut out = String::new();
     if !not_known.is_empty() {

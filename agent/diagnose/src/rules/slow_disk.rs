@@ -62,13 +62,13 @@ fn advice(context: &Context) -> Vec<String> {
     ]
 }
 
-/// What was read, where others than nfsd read most of it.
+/// I/O of the exports' devices, if other programs than nfsd read most of it.
 fn foreign_reads(context: &Context) -> Option<ExportIo> {
     (context.breakdown.export_io)
         .filter(|io| io.read > io.written && io.foreign_read() >= FOREIGN_READ)
 }
 
-/// Whose the requests to the disks are, where they are not nfsd's.
+/// Evidence about the requests to the disks that are not nfsd's.
 fn whose(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
     if let Some(io) = foreign_reads(context) {

@@ -8,9 +8,9 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
-/// A longer round trip points to the network, a shorter one to the client.
+/// Least round trip that points to the network; a shorter one points to the client.
 const LONG_ROUND_TRIP_SECONDS: f64 = 10e-3;
-/// A client is named from this part of the time of sending on.
+/// Least part of the time of sending from which on a client is named.
 const NAMED_SHARE: f64 = 0.25;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -49,7 +49,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     let mut all = vec![evidence(&f::RPC_PHASE.info, each, limit, text)];
     let clients = &context.breakdown.clients;
     let sent = sum(clients.iter().filter_map(|c| c.reply));
-    // By whose replies take the time, not by who is far away.
+    // Clients are ordered by the time of their replies, not by their distance.
     let mut late: Vec<_> = (clients.iter())
         .filter_map(|c| Some((c, part(c.reply?, sent))))
         .filter(|(_, share)| *share >= NAMED_SHARE)
@@ -69,7 +69,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     all
 }
 
-/// What the round trip of a client says of its replies.
+/// Text about a client's round trip and its replies.
 fn round_trip(client: &Client, rtt: f64) -> String {
     let each = mean(client.reply.unwrap_or(0.0), client.ops);
     let of_it = match rtt {
