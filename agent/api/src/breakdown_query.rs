@@ -35,7 +35,7 @@ impl Filter {
     /// Parses a filter of a query: `client:192.0.2.7`, `export:/srv/a`.
     ///
     /// # Errors
-    /// With the right form.
+    /// When the text has another form; the error shows the right one.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let (name, value) = text
             .split_once([':', '='])
@@ -57,7 +57,7 @@ impl std::fmt::Display for Filter {
 /// Finds a dimension by its name.
 ///
 /// # Errors
-/// With the names that there are.
+/// When there is none of this name; the error lists all.
 pub fn dimension(name: &str) -> Result<Dimension, String> {
     Dimension::of(name).ok_or_else(|| {
         let all = Dimension::ALL.map(Dimension::name);
@@ -159,7 +159,7 @@ impl Query {
     /// Query with this interval.
     ///
     /// # Errors
-    /// With the limits.
+    /// When it is outside of the limits, which the error names.
     pub fn every(mut self, interval: Duration) -> Result<Query, String> {
         if !(INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
             return Err(format!(
@@ -181,7 +181,7 @@ impl Query {
     /// Query with the paths of files if `paths` is true.
     ///
     /// # Errors
-    /// With the right form.
+    /// When the text has another form; the error shows the right one.
     pub fn naming(mut self, paths: bool) -> Result<Query, String> {
         self.paths = paths;
         self.within_bounds()

@@ -5,7 +5,7 @@ pub trait QueryString: Sized {
     /// Reads a query as it came, still percent-encoded.
     ///
     /// # Errors
-    /// With the parameter that is wrong, and the right form.
+    /// When a parameter is wrong; the error names it and the right form.
     fn from_query(query: &str) -> Result<Self, String>;
 
     /// Query that [`from_query`](QueryString::from_query) reads as this value. Equal values have the same text.

@@ -15,7 +15,7 @@ const MAX_MIN_LATENCY: Duration = Duration::from_secs(3600);
 /// Parses the latency above which an operation counts as slow.
 ///
 /// # Errors
-/// With the right form.
+/// When the text has another form; the error shows the right one.
 pub fn min_latency(text: &str) -> Result<Duration, String> {
     parse::duration(text, Duration::ZERO..=MAX_MIN_LATENCY)
 }

@@ -13,7 +13,7 @@ const PARAMETER: &str = "over";
 /// Parses an age.
 ///
 /// # Errors
-/// With the right form.
+/// When the text has another form; the error shows the right one.
 pub fn over(text: &str) -> Result<Duration, String> {
     parse::duration(text, Duration::ZERO..=MAX_OVER)
 }

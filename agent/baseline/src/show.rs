@@ -10,12 +10,12 @@ use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
 
-/// Operations below this share of the time and of the count are not shown.
+/// Share of the time and of the count below which operations are not shown.
 const MIN_SHARE: f64 = 0.001;
 /// Most gaps that are listed.
 const MAX_GAPS: usize = 5;
 
-/// What `nfscope baseline show` prints.
+/// Text of `nfscope baseline show`.
 pub fn page(s: &Summary) -> String {
     let (metadata, mut page) = (&s.entry.metadata, String::new());
     let mut line = |name: &str, text: &str| {
@@ -137,7 +137,7 @@ fn ops(s: &Summary) -> Vec<[String; 8]> {
     rows
 }
 
-/// What the client measured.
+/// Table of the workload that the client measured.
 fn of_workload(s: &Summary) -> Vec<[String; 8]> {
     let heading = [
         "WORKLOAD",
@@ -170,7 +170,7 @@ fn of_workload(s: &Summary) -> Vec<[String; 8]> {
     rows
 }
 
-/// The fewest independent stretches that any of the operation's figures is known from.
+/// Fewest independent stretches of any of the operation's figures.
 fn independent(op: &OpRow) -> String {
     let all = [op.rate, op.mean, op.p50, op.p90, op.p99];
     let each = all.into_iter().flatten().filter_map(|v| v.stretches);

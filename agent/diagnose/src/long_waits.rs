@@ -1,5 +1,5 @@
-//! Distribution of waiting time over the lengths of waits. Callers that wait for each reply send less while they wait, so long waits are
-//! few where they cost most. Therefore their part of the time counts, not their part of the number.
+//! Distribution of waiting time over the lengths of waits. Callers that wait for each reply send less while they wait. Therefore long waits
+//! are few where they cost most, and their part of the time counts, not their part of the number.
 
 use crate::ratio::{part, sum};
 use nfscope_model::Histogram;

@@ -71,7 +71,7 @@ impl Site {
     /// Names by the text of a file.
     ///
     /// # Errors
-    /// With the error in the text.
+    /// When the text has an error, which is named.
     pub fn parse(text: &str) -> anyhow::Result<Site> {
         let text: Text = toml::from_str(text)?;
         ensure!(
