@@ -126,8 +126,8 @@ impl Users {
         })
     }
 
-    /// Replaces other users: keeps the good passwords of users whose hash is the same. It shares the turn of checks, so that those under way
-    /// count.
+    /// Replaces other users: keeps the good passwords of users whose hash is the same. It shares the turn of checks, so that
+    /// those under way count.
     pub(super) fn succeed(&mut self, old: &Users) {
         let same = |name: &str| self.hashes.get(name) == old.hashes.get(name);
         self.good = old.good.only(same);

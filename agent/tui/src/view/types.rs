@@ -8,8 +8,8 @@ use nfscope_model::{HeldRequest, ProbeStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Values of a window. Times are in seconds, rates per second. `None` is a value that this host or window does not have, never zero. Lists begin
-/// with the row that took the most time.
+/// Values of a window. Times are in seconds, rates per second. `None` is a value that this host or window does not have, never zero.
+/// Lists begin with the row that took the most time.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct View {
     /// Length of the window.
