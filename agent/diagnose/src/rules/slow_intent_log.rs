@@ -1,5 +1,5 @@
-//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits. A journal of
-//! ext4 must have long writes, too.
+//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time is in long waits. A journal of ext4 must have
+//! long writes, too.
 
 use crate::attribution::{io_behind_log_is_known, log_in_use, slow_intent_log, waits_are_long};
 use crate::breakdown::{Log, part};
@@ -11,9 +11,9 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
-/// ZFS changes that bypass the log device are worth an advice from this part of the bytes on.
+/// Part of the bytes that bypass the log device, from which on there is advice about it.
 const INDIRECT_RATIO: f64 = 0.1;
-/// From this part on the log device is not where the log is written.
+/// Part of the bytes that bypass the log device, from which on the log counts as not written there.
 const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
 /// A smaller part of request time is not told.
 const TOLD_SHARE: f64 = 0.01;
@@ -22,7 +22,7 @@ const MOSTLY_LONG_RATIO: f64 = 0.9;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    // Operations that waited for a log waited for one that is known.
+    // Waits for logs are measured if operations that waited for a log have the waits of a known one.
     let measured = (b.phases.and_then(|p| p.log))
         .is_some_and(|log| log == 0.0 || !b.lacks(&f::LOG_WAIT.info))
         && io_behind_log_is_known(b);
@@ -55,7 +55,7 @@ pub fn rule(context: &Context) -> RuleResult {
             (_, None, Some(l)) if l.waits.count() as f64 >= MIN_COUNT => format!(
                 "a wait for the journal or intent log takes {} on average{}{}",
                 seconds(l.waits.mean().unwrap_or(0.0)),
-                // Of a log that is not slow: its writes are quick.
+                // This log is not slow: its writes are quick.
                 match l.writes_in_turn().filter(|_| waits_are_long(l)) {
                     Some(w) => format!(
                         ", and one write of the log itself {}",
@@ -104,7 +104,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_LOG_SECONDS);
     let mut all = vec![evidence(&f::LOG_WAIT.info, each, limit, text)];
-    // None where no write has ended.
+    // Without a write that has ended there is no mean.
     if let Some(mean) = log.writes_in_turn().and_then(|w| w.mean()) {
         let text = format!(
             "one write of the log itself takes {} on average",
