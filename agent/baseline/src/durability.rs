@@ -113,7 +113,7 @@ pub struct DurabilityChange {
 enum Loss {
     /// Lost writes whose share was counted, or is reported as unknown.
     Writes(String),
-    /// This device is never asked to flush its write cache, as it is on the other side. The writes in the cache are not counted.
+    /// Device that is never asked to flush its write cache on this side, but is on the other one. The writes in the cache are not counted.
     Cache(String),
 }
 
