@@ -63,7 +63,7 @@ impl Seen {
         }
         let address = address.ip().to_canonical().to_string();
         let came = self.by_name.entry(name).or_default();
-        // Only changes of the address are kept: they are enough to see an address come back.
+        // An address is kept only if it differs from the last one, which is enough to see an address come back.
         if came.last() != Some(&address) && came.len() < MOST_NAMES {
             came.push(address);
         }

@@ -108,7 +108,7 @@ mod tests {
                 "a client of NFSv4 waits for a lock on inode 401 of device fd:01 (bytes 10 to 19), which a client of NFSv3 holds",
             ]
         );
-        // Only the lock that was waited for at the last look as well is left.
+        // `before` lacks the first lock, so only the second one was waited for at both looks.
         let mut before = state.clone();
         before.waits.as_mut().unwrap().remove(0);
         assert_eq!(state.still(&before).outstanding().len(), 1);

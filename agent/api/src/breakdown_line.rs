@@ -191,7 +191,7 @@ impl Line {
     /// Encodes the line as JSON with its newline.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }

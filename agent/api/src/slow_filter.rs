@@ -112,7 +112,7 @@ pub fn wants(filter: &SlowFilter, op: &SlowOp) -> bool {
             .is_none_or(|c| op.client.is_some_and(|o| o.to_canonical() == c))
 }
 
-/// Narrowest filter that lets pass every operation that one of these does; `None` for none.
+/// Narrowest filter that passes each operation that one of `filters` passes; `None` without filters.
 pub fn union<'a>(filters: impl Iterator<Item = &'a SlowFilter>) -> Option<SlowFilter> {
     filters.cloned().reduce(|a, b| SlowFilter {
         over: a.over.min(b.over),

@@ -27,7 +27,7 @@ impl Line {
     /// Encodes the line as JSON with its newline.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
@@ -35,7 +35,7 @@ impl Line {
     /// Encodes the line with the name of the client, `client_name`, if it has one.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode_named(&self, client: Option<&str>) -> serde_json::Result<String> {
         let Some(client) = client else {
             return self.encode();

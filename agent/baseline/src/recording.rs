@@ -114,9 +114,9 @@ pub struct RecordedWindow {
 /// A whole recording in memory, windows in order of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
-    /// Its metadata.
+    /// Metadata of the recording.
     pub metadata: Metadata,
-    /// Its series.
+    /// Series of the recording.
     pub series: Vec<SeriesKey>,
     /// Windows.
     pub windows: Vec<RecordedWindow>,

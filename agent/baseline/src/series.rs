@@ -20,7 +20,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// Merging of windows while they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grid {
-    /// This number of windows is merged into one.
+    /// Number of consecutive windows that are merged into one.
     Windows(usize),
     /// Windows that begin in the same hour are merged.
     Hours,

@@ -21,9 +21,9 @@ pub struct Metric {
 /// A statistic of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// A quantile of its duration, in percent.
+    /// A quantile of the operation's duration, in percent.
     Quantile(u8),
-    /// Its mean duration.
+    /// Mean duration of the operation.
     Mean,
     /// Operations per second.
     Rate,

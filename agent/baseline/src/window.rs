@@ -82,7 +82,7 @@ impl Merger {
         self.sums.add(&self.index, window);
     }
 
-    /// Values of the first gauge of this family that differ between the window before and this one.
+    /// Values of the first gauge of the family `steady` that `window` changes: the value so far, and that of `window`.
     fn changed(&self, window: &RecordedWindow, steady: &Info) -> Option<(f64, f64)> {
         window.samples.iter().find_map(|(id, sample)| {
             let i = *self.index.get(id)?;

@@ -121,7 +121,8 @@ fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
     (all_logs - sum(fast.map(|l| l.waits.sum))).max(0.0)
 }
 
-/// The part of the window in which a log was written to, or else in which an operation waited for it.
+/// The part of the window in which a log was written to. A log whose writes may overlap has the number of operations that waited for it, on
+/// average and at most 1, in place of that part.
 pub fn log_in_use(b: &Breakdown, l: &Log) -> f64 {
     part(l.writes_in_turn().unwrap_or(&l.waits).sum, b.length)
 }

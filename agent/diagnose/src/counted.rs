@@ -37,7 +37,7 @@ pub struct Counted {
 /// Path of a file or directory on the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Its path.
+    /// Path on the server.
     pub path: String,
     /// True for a directory.
     pub is_directory: bool,

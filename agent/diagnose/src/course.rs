@@ -30,7 +30,7 @@ pub enum Course {
     },
     /// Growing or falling: the last third over the first.
     Trend(f64),
-    /// None of these.
+    /// A course of no other kind.
     Uneven,
 }
 

@@ -7,11 +7,11 @@ use nfscope_model::Histogram;
 /// The waits of a histogram that are at least as long as a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LongWaits {
-    /// Their number.
+    /// Number of these waits.
     pub count: f64,
-    /// Their part of the number, 0 to 1.
+    /// Part of the number of all waits that are these, 0 to 1.
     pub of_count: f64,
-    /// Their part of the time, 0 to 1.
+    /// Part of the time of all waits that is in these, 0 to 1.
     pub of_time: f64,
     /// Part of the sum of squared lengths that they have, 0 to 1. A caller that comes at a random time meets a write with a probability by
     /// its length, and waits by its length: this is the part of the expected waiting.

@@ -244,9 +244,9 @@ fn is_in(stack: &[String], begin: &[&str]) -> bool {
 /// Directories or files whose changes wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contended {
-    /// Their number.
+    /// Number of these directories or files.
     pub places: usize,
-    /// Their part of the time of the operations that wait, 0 to 1.
+    /// Part of the waiting operations' time that is in these, 0 to 1.
     pub share: f64,
     /// Changes at the same time, on average, of the one with most of the time.
     pub at_once: f64,

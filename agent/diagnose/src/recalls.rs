@@ -20,7 +20,7 @@ pub struct Holder {
 /// Recalls of delegations in a window.
 #[derive(Debug, Clone, Default)]
 pub struct Recalls {
-    /// Their number.
+    /// Number of recalls.
     pub recalls: f64,
     /// Times of recalls after which the client returned the delegation.
     pub returned: Option<Histogram>,

@@ -10,8 +10,9 @@ pub const MIN_EFFECT: f64 = 0.02;
 /// Smallest p value that is reported.
 pub(crate) const MIN_P: f64 = 1e-9;
 
-/// Steps in which an interval is widened, and halvings of the last of them.
+/// Steps in which an interval is widened.
 const STEPS: u32 = 30;
+/// Halvings of the step from the widest significant interval to the next one.
 const BISECTIONS: usize = 25;
 
 /// After divided by before.
@@ -23,7 +24,7 @@ pub struct Change {
     pub p: f64,
     /// Standard error of the logarithm of the ratio.
     pub error: f64,
-    /// Its degrees of freedom.
+    /// Degrees of freedom of that standard error.
     pub dof: f64,
     /// Uncertainty of the ratio by histogram buckets, as a difference of logarithms.
     pub hidden: f64,

@@ -194,7 +194,7 @@ fn parted(z: &[f64]) -> Vec<usize> {
     ends
 }
 
-/// Length of stretches that are long enough to be uncorrelated, and the means of these.
+/// Length of batches long enough that the means of neighbours are uncorrelated, and these means. `None` for too few such batches.
 fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
     let mut size = uncorrelated(values).max(values.len().div_ceil(MAX_BATCHES));
     while values.len() / size >= MIN_BATCHES {
@@ -212,7 +212,7 @@ fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
 fn uncorrelated(values: &[f64]) -> usize {
     let n = values.len();
     let far = (n / 8).clamp(FAR, FARTHEST);
-    // The parts are found on means, because they hold for the values, too, but for a few at the ends.
+    // The stretches of equal level are found on means. They hold for the values, too, except for a few at the ends of each stretch.
     let size = n.div_ceil(MAX_BATCHES).max(1);
     let all = places(&parted(&means(values, size)), size, n);
     let whole = variogram(values, far, &all);
@@ -302,7 +302,7 @@ fn distances(z: &[f64], one: f64) -> f64 {
     sums.iter().sum::<f64>() + rest.map(|value| (value - one).abs()).sum::<f64>()
 }
 
-/// Both levels, and their difference by Student's t with one variance.
+/// Means before and after, and their difference by Student's t with one variance for both.
 fn step(before: &[f64], after: &[f64]) -> (f64, f64, Interval) {
     let moments = |z: &[f64]| {
         let n = z.len() as f64;

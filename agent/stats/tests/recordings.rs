@@ -119,7 +119,8 @@ fn replicates_keep_the_rate_of_a_family() {
     assert!(share <= 0.06, "{share}");
 }
 
-/// Both components are those that made the series, and the number of recordings that they ask for finds the change.
+/// The estimated variances within and between recordings are those that made the series, and the number of recordings that they require
+/// finds the change.
 #[test]
 fn both_components_of_variance_are_told() {
     let mut random = SmallRng::seed_from_u64(22);
@@ -364,7 +365,7 @@ fn what_would_have_been_found_is_found() {
     assert!((0.7..=0.9).contains(&found), "{found}");
 }
 
-/// Pairs of hours, whose differences may resemble each other: what is said to be known misses in at most 7 %.
+/// Pairs of hours without a change, whose differences may be correlated: a change is found in at most 7 % of the series.
 #[test]
 fn pairs_hold() {
     let mut random = SmallRng::seed_from_u64(26);

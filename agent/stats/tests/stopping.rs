@@ -1,4 +1,5 @@
-//! How often the interval of a quantile holds where a measurement ends as soon as it is narrow: servers whose quantiles are known.
+//! Share of measurements whose interval holds the true quantile, if each ends as soon as its interval is narrow. The servers are simulated,
+//! so their quantiles are known.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_model::{Scheme, Sparse};
@@ -22,7 +23,7 @@ const MEDIAN: f64 = 2e-3;
 enum Server {
     /// The level of a window is an autoregression with this standard deviation.
     Wave { between: f64, within: f64 },
-    /// This share of the windows is slower by this factor. A window is of the kind of the one before with a probability that makes
+    /// A `share` of the windows is slower by `factor`. A window is of the same kind as the window before with a probability that makes
     /// the correlation.
     Spells {
         share: f64,

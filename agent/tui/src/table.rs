@@ -124,9 +124,9 @@ pub struct Selection {
     pub key: Key,
     /// Reverses the order.
     pub reverse: bool,
-    /// Only rows of this NFS version, in tables that have versions.
+    /// NFS version of the rows to show, in tables that have versions; `None` shows all.
     pub version: Option<String>,
-    /// Only names that contain this text, in any case.
+    /// Text that the names of the rows to show contain, in any case.
     pub text: String,
 }
 

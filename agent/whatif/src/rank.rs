@@ -118,7 +118,7 @@ pub fn fullest(w: &Window) -> Result<Prediction, Refusal> {
     best.ok_or(Refusal::NoChange)
 }
 
-/// Factor by which time in a thread counts: requests that wait for a thread wait for it, too.
+/// Factor by which time in a thread counts: each second that a request holds a thread also delays the requests that wait for a thread.
 fn threads_factor(m: &Measured) -> f64 {
     m.residence / (m.residence - m.queue).max(1e-12)
 }

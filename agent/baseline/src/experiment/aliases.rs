@@ -357,7 +357,7 @@ mod tests {
         );
     }
 
-    /// Writes in a cache that is not flushed are not counted, so there is no share of them.
+    /// The writes in a device's cache are not counted, so a level that never flushes the cache has no share of writes at risk.
     #[test]
     fn a_level_without_flushes_has_no_share() {
         for lossy in [0, 1] {

@@ -236,7 +236,7 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     })
 }
 
-/// The factors of the rows with their levels in one of them.
+/// Names of the factors, without the factor `by`, with their levels in a row.
 fn named_levels(plan: &Plan, by: Option<usize>, row: &[usize]) -> Vec<(String, String)> {
     let factors = plan.factors.iter().enumerate();
     let factors = factors.filter(|(i, _)| Some(*i) != by);

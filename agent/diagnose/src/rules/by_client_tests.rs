@@ -73,7 +73,7 @@ fn a_client_that_only_asks_is_found_among_others_that_work() {
         text.contains("100 % of the requests of 10.0.0.7 are"),
         "{text}"
     );
-    // Both clients both ask and write, so no client mostly asks.
+    // Half of each client's requests are WRITEs, so no client mostly asks for metadata.
     let both = |name| client(name, &[("getattr", 5000.0, 0.5), ("write", 5000.0, 0.5)]);
     let d = judge(s, &counted(vec![both("10.0.0.7"), both("10.0.0.8")]));
     assert!(kinds(&d).is_empty(), "{d:#?}");

@@ -145,7 +145,7 @@ fn advice(queries: &Queries, metadata_only: bool) -> Vec<String> {
 fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
     let clients = b.clients.iter().filter_map(|c| {
         let of_requests = part(c.walks, c.requests?).min(1.0);
-        // This time includes requests that open. A client that mostly walks has few of them.
+        // `open_seconds` includes requests that open a file, so only a part by number counts. A client that mostly walks has few of them.
         let share = part(
             c.open_seconds? * part(c.walks, c.walks + c.opens),
             b.residence,

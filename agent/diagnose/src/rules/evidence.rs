@@ -97,7 +97,7 @@ pub fn spread(op: &Op) -> Option<Evidence> {
     Some(evidence(&f::OP_DURATION.info, long.of_time, None, text))
 }
 
-/// The slowest device that exports lie on, and one of them.
+/// The slowest device of the exports, and an export that lies on it.
 pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
     let (disk, mean) = slowest_disk(b)?;
     let lies = match b.export_of(&disk.device) {

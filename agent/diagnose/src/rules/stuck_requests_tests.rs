@@ -191,7 +191,7 @@ fn each_wait_has_its_own_words() {
     }
 }
 
-/// Threads that wait for a lock may wait for the request whose disk hangs, so that one is named first.
+/// The request whose disk hangs is named first, because the threads that wait for a lock may wait for that request.
 #[test]
 fn locks_come_behind_what_their_holders_wait_for() {
     let all = [

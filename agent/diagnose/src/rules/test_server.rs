@@ -11,7 +11,7 @@ pub struct Server {
     pub op: &'static str,
     pub count: u64,
     pub queue: f64,
-    /// Requests whose arrival was not seen, and those among them that have no clock of it.
+    /// Requests whose arrival was not seen; `no_clock` of these have no clock of the arrival.
     pub unseen: u64,
     pub no_clock: u64,
     pub cpu: f64,

@@ -61,7 +61,7 @@ impl Export {
     /// Returns true if the server is this host, as far as addresses tell.
     pub fn is_here(&self) -> bool {
         let name = self.server.trim_matches(['[', ']']);
-        // Only an address of this host can be bound.
+        // A socket can be bound to addresses of this host only.
         (name, 0)
             .to_socket_addrs()
             .is_ok_and(|mut all| all.any(|a| UdpSocket::bind(a).is_ok()))

@@ -25,7 +25,7 @@ impl MountStats {
     /// Reads the counters of the mount at this directory.
     ///
     /// # Errors
-    /// When the kernel counts nothing of it.
+    /// When the kernel has no counters of an NFS mount there.
     pub fn read(at: &Path) -> anyhow::Result<MountStats> {
         let text =
             host_table::try_read_at(PATH, PATH).with_context(|| format!("cannot read {PATH}"))?;

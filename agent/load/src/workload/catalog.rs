@@ -27,11 +27,11 @@ pub struct Workload {
 /// Amount of data of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeName {
-    /// To try whether it runs
+    /// Enough to try whether the workload runs.
     Small,
-    /// More than is in flight, less than caches hold
+    /// More than is in flight, less than caches hold.
     Medium,
-    /// More than the caches of many servers hold
+    /// More than the caches of many servers hold.
     Large,
 }
 

@@ -299,7 +299,7 @@ impl JobTotals {
     }
 
     fn figures(&self) -> Figures {
-        // A run below the resolution of fio's clock took at most a tick of it.
+        // fio's clock counts milliseconds. A run of zero milliseconds took at most one.
         let seconds = self.milliseconds.max(1) as f64 / 1e3;
         Figures {
             iops: self.ops as f64 / seconds,

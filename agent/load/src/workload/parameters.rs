@@ -22,7 +22,7 @@ pub struct Set {
     pub rate: Option<f64>,
 }
 
-/// Variables, and the bytes that have to be free for them.
+/// Variables of the workload with these parameters, and the bytes that its files need.
 ///
 /// # Errors
 /// When the workload has no such parameter, or a value cannot be; the error says which there are.

@@ -107,7 +107,7 @@ impl Archive {
         let (tell, answer) = oneshot::channel();
         let sent = self.0.try_send(Ask::Tell(range, tell));
         ensure!(sent.is_ok(), BUSY);
-        // The time limit is there because other requests for the disk wait for this one.
+        // The time limit is there because other requests for the disk wait until this request has ended.
         let answer = timeout(ANSWER_TIMEOUT, answer).await.context(BUSY)?;
         answer.context("the thread of the history has ended")?
     }

@@ -219,7 +219,7 @@ impl History {
         }
     }
 
-    /// Windows that a page has not seen, as JSON. From now on windows have a second.
+    /// Windows that a page has not seen, as JSON. The request also starts or prolongs the windows of one second.
     ///
     /// # Errors
     /// None so far: the texts were compressed here.

@@ -70,7 +70,7 @@ pub struct HttpProcess {
 
 impl HttpProcess {
     /// Prepares a process that serves on these sockets. Call it while this process may still change users, because the thread that will
-    /// start the process does so now.
+    /// start the other process changes its user now.
     ///
     /// # Errors
     /// When there is no thread, or it cannot give up its capabilities.

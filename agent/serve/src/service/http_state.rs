@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 /// Cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// It ended by itself, or another process ended it.
+    /// The process ended by itself, or another process ended it.
     Ended,
-    /// The agent ended it, because it did not answer.
+    /// The agent ended the process, because it did not answer.
     NoAnswer,
-    /// The agent ended it, because it broke the protocol.
+    /// The agent ended the process, because it broke the protocol.
     Misbehaved,
 }
 

@@ -241,7 +241,8 @@ pub fn analyse_runs(
     })
 }
 
-/// A column for each block but the first, less its mean: the other columns of complete blocks are then free of it.
+/// A column for each block but the first. Each column has its mean subtracted, so that it is orthogonal to the other columns if all blocks
+/// are complete.
 pub(super) fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
     let all: BTreeSet<usize> = observations.iter().map(|o| o.run.block).collect();
     let column = |block: &usize| {

@@ -80,7 +80,7 @@ pub struct Levels(u128);
 pub const CENTRE: usize = 2;
 
 impl Levels {
-    /// Levels of factors with two of them: bit set for the high one.
+    /// Levels of factors that have two: a bit of `high` is set for each factor at its high level.
     pub fn of_two(high: u16) -> Levels {
         let factors = Word(high).factors();
         factors.fold(Levels::default(), |levels, f| levels.with(f, 1))

@@ -203,7 +203,7 @@ fn what(c: &Comparison, row: &Row) -> String {
     }
 }
 
-/// Words for an operation. A WRITE saves durably only if all WRITEs ask for it, and the server keeps its word.
+/// Words for an operation. A WRITE saves durably only if all WRITEs ask for stable storage and the server does not lose acknowledged data.
 fn verb(op: &str, durable: bool) -> Option<&'static str> {
     Some(match op {
         "write" if durable => "Saving data durably",
@@ -237,7 +237,7 @@ fn change(row: &Row, ratio: &Interval) -> String {
         return "by more than can be told".to_owned();
     }
     let confident = |least: String| format!(", at least {least} with 95 % confidence");
-    // A number that fell is described by the rest of it, because `2.5 times less` is ambiguous.
+    // A number that fell is described in percent, because `2.5 times less` is ambiguous.
     if by >= FACTOR && least > FACTOR && (is_time || !fell) {
         let words = match (is_time, fell) {
             (true, true) => "as fast",

@@ -14,7 +14,7 @@ const RIGHT: f64 = WIDTH - 28.0;
 /// Most runs with a number at the axis.
 const NUMBERS: usize = 12;
 
-/// Both drawings; none if each combination was run once, because there are no residuals.
+/// The two drawings of the residuals; none if each combination was run once, because then there are no residuals.
 pub(super) fn draw(a: &Analysed) -> Vec<Markup> {
     if a.runs.iter().all(|r| r.residual == 0.0) || a.half_normal.is_some() {
         return Vec::new();
