@@ -380,6 +380,7 @@ fn stuck_in(wait: &str) -> HeldRequest {
         client: None,
         export: None,
         inode: None,
+        xid: None,
         stack: Vec::new(),
     }
 }

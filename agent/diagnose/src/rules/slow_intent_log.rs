@@ -2,7 +2,7 @@
 //! long writes, too.
 
 use crate::attribution::{io_behind_log_is_known, log_in_use, slow_intent_log, waits_are_long};
-use crate::breakdown::{Log, part};
+use crate::breakdown::{Breakdown, Log, part};
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, evidence, percent, tail};
@@ -63,12 +63,7 @@ pub fn rule(context: &Context) -> RuleResult {
                     ),
                     None => String::new(),
                 },
-                match log_in_use(b, l) {
-                    used if used >= LOG_IN_USE => {
-                        format!(", and the log is in use for {} of the time", percent(used))
-                    }
-                    _ => String::new(),
-                }
+                use_of(b, l).map_or(String::new(), |used| format!(", and the log {used}"))
             ),
             _ => "almost nothing waited for a journal or intent log".into(),
         },
@@ -144,15 +139,24 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         let text = format!(
             "for {} of request time operations wait for locks, and those who hold the locks wait for the log{}",
             percent(behind),
-            match log_in_use(context.breakdown, log) {
-                used if used >= LOG_IN_USE =>
-                    format!(", which is in use for {} of the time", percent(used)),
-                _ => String::new(),
-            }
+            use_of(context.breakdown, log).map_or(String::new(), |used| format!(", which {used}"))
         );
         all.push(evidence(&f::OP_PHASE.info, behind, None, text));
     }
     all
+}
+
+/// The use of a busy log, as the end of a sentence. Only a log that makes one write at a time has a part of the time in which it is in
+/// use. Of another log the waits are known, and several operations wait at once.
+fn use_of(b: &Breakdown, log: &Log) -> Option<String> {
+    let used = log_in_use(b, log);
+    (used >= LOG_IN_USE).then(|| match log.writes_in_turn() {
+        Some(_) => format!("is in use for {} of the time", percent(used)),
+        None => format!(
+            "has {:.1} waiting operations on average",
+            log.waits.sum / b.length
+        ),
+    })
 }
 
 fn location(context: &Context, log: &Log) -> String {

@@ -144,6 +144,18 @@ fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {
         text.contains("which is in use for 98 % of the time"),
         "{text}"
     );
+    // Several operations wait for the log of XFS at once, and the waits are no part of the time.
+    let several = Server {
+        log_fs: "xfs",
+        count: 5000,
+        ..creates.clone()
+    };
+    let text = page(&several.diagnosis(), Kind::SlowIntentLog);
+    assert!(
+        text.contains("which has 4.0 waiting operations on average"),
+        "{text}"
+    );
+    assert!(!text.contains("in use for"), "{text}");
     let why = why_not(&d, Kind::UnknownWaits);
     assert!(
         why.ends_with("those who hold the locks wait for the log"),

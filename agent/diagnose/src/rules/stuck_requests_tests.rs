@@ -13,6 +13,7 @@ fn held(op: &str, seconds: f64, wait: &str) -> HeldRequest {
         client: Some("192.0.2.7".into()),
         export: Some("/srv".into()),
         inode: Some(25),
+        xid: None,
         stack: Vec::new(),
     }
 }
