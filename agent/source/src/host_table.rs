@@ -10,9 +10,13 @@ use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes of a table: the mounts and clients of the largest servers have a few megabytes.
 const MOST: u64 = 64 << 20;
+
+/// Time limit of [`read_soon`].
+const SOON: Duration = Duration::from_millis(50);
 
 /// Failures of reading a table, and the reason of the last one.
 #[derive(Debug, Default)]
@@ -50,6 +54,16 @@ fn is_absent(e: &io::Error) -> bool {
 /// The text of a table; `None` where this host has none, or where it cannot be read, which is counted.
 pub fn read(table: &'static str) -> Option<String> {
     read_at(table, table)
+}
+
+/// The text of a table for which the kernel takes a lock that others may hold for long, such as `nfsd_mutex`: who starts or stops a server
+/// whose threads hang has it. `None` where there is no answer within a moment, too: nothing waits for it, and that is no failure to read.
+pub fn read_soon(table: &'static str) -> Option<String> {
+    let path = Path::new(table);
+    match bounded::within(path, SOON, || bounded::read_here(Path::new(table), MOST)) {
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => None,
+        outcome => noted(table, outcome).map(lossless::owned).ok(),
+    }
 }
 
 /// The text of one of several files that count as one table.

@@ -88,7 +88,7 @@ pub fn pool_threads() -> Option<Vec<u32>> {
     if netns("1").is_some_and(|init| Some(init) != netns("self")) {
         return None;
     }
-    let text = host_table::read("/proc/fs/nfsd/pool_threads")?;
+    let text = host_table::read_soon("/proc/fs/nfsd/pool_threads")?;
     Some(
         text.split_ascii_whitespace()
             .filter_map(|w| w.parse().ok())
@@ -141,7 +141,7 @@ pub fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
 
 /// True if the kernel says that the NFS server has no threads.
 pub fn no_server_runs() -> bool {
-    host_table::read("/proc/fs/nfsd/threads").is_some_and(|n| n.trim() == "0")
+    host_table::read_soon("/proc/fs/nfsd/threads").is_some_and(|n| n.trim() == "0")
 }
 
 #[cfg(test)]

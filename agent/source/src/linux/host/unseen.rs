@@ -27,8 +27,8 @@ const NO_CLOCK: &str =
 pub fn list() -> Vec<Unseen> {
     let read = |path| host_table::read(path).unwrap_or_default();
     of(&Readings {
-        versions: read("/proc/fs/nfsd/versions"),
-        ports: read("/proc/fs/nfsd/portlist"),
+        versions: host_table::read_soon("/proc/fs/nfsd/versions").unwrap_or_default(),
+        ports: host_table::read_soon("/proc/fs/nfsd/portlist").unwrap_or_default(),
         tls: read("/proc/net/tls_stat"),
         localio: Path::new("/sys/module/nfs_localio").exists(),
         client: read("/sys/module/nfs/parameters/localio_enabled"),
