@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 from watch import until
 
 REPORT, FOLDER = Path(sys.argv[1]).resolve().as_uri(), Path(sys.argv[2])
-SIZE = {"width": 1200, "height": 720}
+SIZE = {"width": 1200, "height": 800}
 
 # The part of the heat map that has colours beside its ground.
 LIT = """() => { const c = document.getElementById('heat'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
@@ -43,8 +43,10 @@ def main():
             wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
             assert wide <= 0, f"{scheme}: {wide} pixels beside the screen"
             grounds[scheme] = page.evaluate(GROUND)
-            page.evaluate("scrollTo(0, 0)")
-            page.screenshot(path=FOLDER / f"page-{scheme}.png")
+            # The text of the report stands above; the README has its own.
+            top = page.evaluate("() => document.getElementById('strip').closest('section').getBoundingClientRect().top + scrollY")
+            clip = {"x": 0, "y": top - 12, **SIZE}
+            page.screenshot(path=FOLDER / f"page-{scheme}.png", full_page=True, clip=clip)
             print("ok", scheme)
         browser.close()
     assert grounds["light"] > 200 and grounds["dark"] < 60, grounds
