@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from.
+//! Records the commit that the program is built from.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,8 +22,8 @@ fn main() {
         "cargo:rustc-env=NFSCOPE_REVISION={}",
         revision.as_deref().unwrap_or("unknown")
     );
-    // HEAD moves by commit (its reflog grows) and by switching branches. Outside git neither file exists, and
-    // naming a missing file would rebuild every time.
+    // HEAD moves by commit (its reflog grows) and by switching branches. Outside git neither file exists, and a missing file that is named
+    // here would rebuild every time.
     for name in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", name]).map(PathBuf::from)
             && path.exists()

@@ -1,14 +1,14 @@
-//! Takes from the page what only its authors read.
+//! Removes comments and indentation from the files of the page, which only their authors need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Without indentation, and without comments that have whole lines: what is left means the same, and is a sixth smaller.
+/// Text without indentation, and without comments on lines of their own. The rest has the same meaning, and is a sixth smaller.
 fn without_comments(name: &str, text: &str) -> String {
     let is_script = name.ends_with(".js");
     let (mut out, mut inside) = (String::new(), false);
     for (i, line) in text.lines().enumerate() {
-        // A text of several lines might have what looks like a comment.
+        // A string of several lines could have text that looks like a comment.
         assert!(
             !is_script || line.matches('`').count() % 2 == 0,
             "{name}:{}: a template that goes on in the next line",

@@ -1,5 +1,5 @@
-//! Tests of the lab: in one program, because each would be linked with the same libraries once more. What needs a machine
-//! has a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
+//! Tests of the lab, in one program: more programs would each be linked with the same libraries once more. Tests that need a machine
+//! have a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
 #![allow(clippy::unwrap_used)]
 
 mod breakdown;

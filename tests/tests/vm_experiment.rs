@@ -1,4 +1,4 @@
-//! A designed experiment on a real server, whose effects are known.
+//! A designed experiment on a real server, with known effects.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use anyhow::{Context, Result, ensure};
 use lab::experiment::{Options, run};
 use lab::{Kernel, campaign};
 
-/// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; else for neither. Each combination is run once.
+/// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; otherwise for neither. Each combination is run
+/// once.
 #[test]
 fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     let done = run(&Options {
@@ -23,7 +24,7 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
         let value = e["effect"].as_f64().context("no value")?;
         anyhow::Ok((value, e["found"] == true))
     };
-    // A is log, B is threads, C is sync.
+    // The factors are A: log, B: threads, C: sync.
     for (word, range) in [("A", 0.1..0.3), ("C", 20.0..100.0), ("AC", 0.1..0.3)] {
         let (value, found) = effect(word)?;
         ensure!(found && range.contains(&value), "{word}: {value}");
@@ -34,8 +35,8 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     Ok(())
 }
 
-/// A small campaign of the folder: RPCs and component operations of each call are those that Linux asks for. The others are read in the
-/// same machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
+/// A small campaign of the folder: RPCs and component operations of each call equal those of Linux clients. The other plan files are
+/// only read, in the same machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
 #[test]
 fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
@@ -51,7 +52,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     let mut all = std::fs::read_dir(&folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<PathBuf>>>()?;
-    // Its programs are those of a machine with a pool.
+    // The plan of a log device needs programs of a machine with a pool.
     all.retain(|path| !path.ends_with("log-device.toml"));
     let count = all.len();
     let said = campaign::run(&of(all, true))?;
@@ -59,7 +60,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     ensure!(read == count && count >= 7, "{read} of {count}: {said}");
     let said = campaign::run(&of(vec![folder.join("small.toml")], false))?;
     println!("{said}");
-    // Calls of NFSv3 and of 4.1, as docs/versions.md has them: a delegation of a new file saves the GETATTR of its CLOSE.
+    // Calls of NFSv3 and of 4.1, as in docs/versions.md: a delegation of a new file saves the GETATTR of its CLOSE.
     for (row, rpcs, operations) in [
         ("version=3 load=reads processes=1", "1.000", "1.000"),
         ("version=4.1 load=reads processes=2", "1.000", "3.000"),
@@ -76,6 +77,48 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
             let cell = cells.next().context("too few cells")?;
             ensure!(cell.starts_with(wanted), "{row}: {cell} for {wanted}");
         }
+    }
+    Ok(())
+}
+
+/// A round of the campaign of a log device: WRITEs of one client and of four wait for the device of 0.1 ms where there is one, and for the
+/// disk of 8 ms elsewhere.
+#[test]
+fn vm_6_12_a_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
+    let text = std::fs::read_to_string(folder.join("log-device.toml"))?;
+    let levels = r#"levels = ["1", "2", "4", "8"]"#;
+    ensure!(text.contains(levels), "other loads: {text}");
+    let file = std::env::temp_dir().join(format!("log-device-{}.toml", std::process::id()));
+    std::fs::write(&file, text.replace(levels, r#"levels = ["1", "4"]"#))?;
+    let said = campaign::run(&campaign::Options {
+        kernel: Kernel::V6_12,
+        files: vec![file.clone()],
+        check: false,
+        dry_run: false,
+        short: true,
+        zfs: true,
+        keep: None,
+    });
+    std::fs::remove_file(&file)?;
+    let said = said?;
+    println!("{said}");
+    // Milliseconds of the cells of a row in the table of means.
+    let cells = |row: &str| {
+        let table = said.split("write mean by clients").nth(1);
+        let line = table.and_then(|t| t.lines().find(|l| l.starts_with(row)));
+        let words: Vec<&str> = line.context("no row")?.split_whitespace().collect();
+        let time = |pair: &[&str]| match pair[1] {
+            "ms" => pair[0].parse::<f64>().ok(),
+            "\u{b5}s" | "\u{3bc}s" => pair[0].parse::<f64>().ok().map(|us| us / 1e3),
+            _ => None,
+        };
+        let all: Vec<f64> = words.windows(2).filter_map(time).collect();
+        anyhow::Ok([all[0], all[1]])
+    };
+    let (disk, slog) = (cells("log=disk")?, cells("log=slog")?);
+    for (disk, slog) in disk.into_iter().zip(slog) {
+        ensure!(disk > 7.0 && slog < disk / 2.0, "{disk} {slog}: {said}");
     }
     Ok(())
 }

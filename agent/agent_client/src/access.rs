@@ -1,4 +1,4 @@
-//! What a command shows an agent or a Prometheus: a password, a certificate; and which of them it trusts.
+//! Credentials of a command for an agent or a Prometheus (a password, a certificate), and the certificates that it trusts.
 
 use super::trust::Trust;
 use anyhow::{Context, bail, ensure};
@@ -14,11 +14,11 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// The variable of the password.
+/// Variable with the password.
 const PASSWORD: &str = "NFSCOPE_PASSWORD";
-/// The variable of a file with authorities, as OpenSSL has it.
+/// Variable with a file of authorities, as OpenSSL has it.
 const AUTHORITIES: &str = "SSL_CERT_FILE";
-/// Where systems keep the authorities that they trust.
+/// Files in which systems keep the authorities that they trust.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -27,31 +27,31 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-bundle.crt",
 ];
 
-/// What a user has given.
+/// Options of access that a user has given.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Authorities of the certificates of those who are asked.
+    /// CA certificates to trust when connecting.
     pub ca_file: Option<PathBuf>,
-    /// The certificate of those who are asked, instead.
+    /// Fingerprint of the only server certificate to trust, in place of authorities.
     pub fingerprint: Option<Fingerprint>,
-    /// A certificate to show, and its key.
+    /// Client certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// A name to give.
+    /// User name for basic authentication.
     pub user: Option<String>,
-    /// A file with its password.
+    /// File with the user's password.
     pub password_file: Option<PathBuf>,
 }
 
 impl Access {
-    /// Whether something is given that only TLS has.
+    /// Returns true if an option is given that only TLS has.
     pub(super) fn means_tls(&self) -> bool {
         self.ca_file.is_some() || self.fingerprint.is_some() || self.certificate.is_some()
     }
 
-    /// A URL as it was typed, with the scheme and the port that it leaves out.
+    /// Completes a URL as it was typed with its scheme and port.
     ///
     /// # Errors
-    /// When it has no scheme, and only a guess would say whether a password is sent without encryption.
+    /// When it has no scheme, and it would be a guess whether a password is sent with encryption.
     pub fn complete(&self, url: &str, whom: Whom) -> anyhow::Result<String> {
         let encrypted = self.means_tls();
         ensure!(
@@ -62,18 +62,18 @@ impl Access {
     }
 }
 
-/// What all requests of this program use.
+/// Access that all requests of this program use.
 struct Ready {
-    /// The value of the header `Authorization`.
+    /// Value of the header `Authorization`.
     authorization: Option<String>,
     access: Access,
     tls: OnceLock<Arc<ClientConfig>>,
 }
 
-/// A run of the program asks one agent, or one Prometheus.
+/// Access of this run of the program, which asks one agent or one Prometheus.
 static READY: OnceLock<Ready> = OnceLock::new();
 
-/// Uses this from now on, once.
+/// Sets the access for all requests, once.
 ///
 /// # Errors
 /// When there is no password for a name, or a file cannot be read.
@@ -84,7 +84,7 @@ pub fn set(access: Access) -> anyhow::Result<()> {
         tls: OnceLock::new(),
     };
     ensure!(READY.set(ready).is_ok(), "access is set already");
-    // Here, because a command that watches would go on asking with a file that it cannot read.
+    // Files are read here, because a command that watches would go on asking with a file that it cannot read.
     let access = READY.get().map(|ready| &ready.access);
     if access.is_some_and(|a| a.ca_file.is_some() || a.certificate.is_some()) {
         tls()?;
@@ -92,7 +92,7 @@ pub fn set(access: Access) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The value of the header `Authorization`, where a name is given. Warns where a password would be sent as it is to another host.
+/// Value of the header `Authorization`, if a name is given. Warns if the password would be sent in the clear to another host.
 pub(super) fn password(encrypted: bool, here: bool) -> Option<&'static str> {
     static WARNED: OnceLock<()> = OnceLock::new();
     let value = READY.get()?.authorization.as_deref()?;
@@ -127,7 +127,7 @@ fn authorization(access: &Access) -> anyhow::Result<Option<String>> {
     Ok(Some(format!("Basic {both}")))
 }
 
-/// How connections are encrypted.
+/// TLS configuration of connections.
 pub(super) fn tls() -> anyhow::Result<Arc<ClientConfig>> {
     static OTHERWISE: OnceLock<Arc<ClientConfig>> = OnceLock::new();
     let none = Access::default();
@@ -158,7 +158,7 @@ fn config(access: &Access) -> anyhow::Result<ClientConfig> {
         }
         (None, None) => {
             let mut roots = RootCertStore::empty();
-            // Of what a system trusts, some may be too old for this library.
+            // Certificates of the system that are too old for this library are skipped.
             roots.add_parsable_certificates(certificates(&bundle()?)?);
             Trust::in_authorities(provider.clone(), roots, Vec::new())?
         }
@@ -190,7 +190,7 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     Ok(all)
 }
 
-/// The file with the authorities that this host trusts.
+/// File with the authorities that this host trusts.
 fn bundle() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty()) {
         return Ok(path.into());

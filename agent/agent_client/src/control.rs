@@ -1,4 +1,4 @@
-//! `nfscope detach` and `nfscope attach`: the side that asks. [`nfscope_api::probe_change`] has how the two sides speak.
+//! `nfscope detach` and `nfscope attach`: the command's side. [`nfscope_api::probe_change`] describes the protocol.
 
 use anyhow::{Context, bail};
 use nfscope_api::address;
@@ -9,11 +9,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// For the agent to attach everything, on a slow machine.
+/// Time for the agent to attach everything, on a slow machine.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Asks this host's agent at `url`, and says what it answered. Without a URL, that is the agent at the usual address or else the
-/// only one. `directory` has the sockets of all agents.
+/// Asks this host's agent at `url` for the change, and returns its answer. Without a URL, the agent at the default port is asked, or else
+/// the only one. `directory` has the sockets of all agents.
 ///
 /// # Errors
 /// Where no agent answers there, or it refuses.
@@ -39,7 +39,7 @@ pub fn ask(
     }
 }
 
-/// Connects to the agent of this port, or where it need not be this one to the only other.
+/// Connects to the agent of this port. Unless `exactly` is true, the only other agent will do.
 fn reach(port: u16, exactly: bool, directory: &Path) -> anyhow::Result<(UnixStream, u16)> {
     let path = socket(directory, port);
     let why = match UnixStream::connect(&path) {
@@ -70,7 +70,7 @@ fn reach(port: u16, exactly: bool, directory: &Path) -> anyhow::Result<(UnixStre
 fn others(directory: &Path) -> Vec<(UnixStream, u16)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut all: Vec<_> = entries
-        // The other ports of an agent are links.
+        // Symbolic links are the other ports of an agent.
         .filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
         .filter_map(|entry| {
             let port = probe_change::port(entry.file_name().to_str()?)?;
@@ -81,7 +81,7 @@ fn others(directory: &Path) -> Vec<(UnixStream, u16)> {
     all
 }
 
-/// Whoever answers must be root, this user, or the user whom root has given the directory to.
+/// Checks the peer of a socket: it must be root, this user, or the user to whom root has given the directory.
 #[cfg(target_os = "linux")]
 fn trusted(stream: &UnixStream, path: &Path, directory: &Path) -> anyhow::Result<()> {
     use rustix::process::{Uid, geteuid};
@@ -98,7 +98,7 @@ fn trusted(stream: &UnixStream, path: &Path, directory: &Path) -> anyhow::Result
     Ok(())
 }
 
-/// The directory of the socket is root's or the agent's alone.
+/// Trusts every peer, because the directory of the socket belongs to root or the agent alone.
 #[cfg(not(target_os = "linux"))]
 fn trusted(_: &UnixStream, _: &Path, _: &Path) -> anyhow::Result<()> {
     Ok(())

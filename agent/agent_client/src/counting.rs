@@ -1,5 +1,5 @@
-//! Counts who does what, and with which files, while somebody watches windows: by break-downs of a running agent, or of probes of this
-//! very process.
+//! Counts operations by client and export, and by file, while a command watches windows. A running agent's break-downs or probes of this
+//! process count them.
 
 use crate::lines::{self, Lines};
 use nfscope_api::breakdown_line::{Interval, Line};
@@ -11,38 +11,38 @@ use nfscope_source::Source;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an agent's last line is waited for.
+/// Time for which an agent's last line is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Files are too many where more than one operation of so many finds no room in the kernel's table.
+/// Limit of operations without a row: if more than one in `ROOM` finds no room in the kernel's table, the seconds are left out.
 const ROOM: u64 = 10;
 const TOO_MANY: &str = "operations were of more files than the kernel's table has rows";
 
 const WHO: [Dimension; 3] = [Dimension::Client, Dimension::Export, Dimension::Op];
-/// Without BTF of modules nothing tells exports apart.
+/// Dimensions for kernels without BTF of modules: exports cannot be distinguished there.
 const WHO_WITHOUT_EXPORTS: [Dimension; 2] = [Dimension::Client, Dimension::Op];
 const FILES: [Dimension; 3] = [Dimension::Export, Dimension::Op, Dimension::File];
 
-/// What was counted, or why not.
+/// Result of counting: the counts, or the reason why there are none.
 #[derive(Debug)]
 pub struct Told {
-    /// By client, export and operation.
+    /// Operations by client, export and name.
     pub who: Result<Counted, String>,
-    /// By export, operation and file.
+    /// Operations by export, name and file.
     pub files: Result<Counted, String>,
 }
 
-/// One who counts.
+/// Counting in progress.
 pub enum Counting {
-    /// Two streams of an agent: who asks may be told who, but not which files.
+    /// Two streams of an agent: a client of the agent may be allowed the first and not the second.
     Agent {
-        /// By client, export and operation.
+        /// Operations by client, export and name.
         who: Stream,
-        /// By file.
+        /// Operations by file.
         files: Stream,
     },
-    /// One table of our own probes.
+    /// A single table of this process's own probes.
     Own(Own),
 }
 
@@ -55,7 +55,7 @@ impl Counting {
         }
     }
 
-    /// Ends, with what there is of a window of this length.
+    /// Ends counting, with the counts of a window of this length.
     pub fn end(self, source: Option<&mut (dyn Source + 'static)>, length: Duration) -> Told {
         match self {
             Counting::Agent { who, files } => {
@@ -68,7 +68,7 @@ impl Counting {
             Counting::Own(mut own) => {
                 if let Some(source) = source {
                     own.take(source);
-                    // It ends with the source if not now.
+                    // An error is ignored: counting ends with the source in any case.
                     let _ = source.watch_breakdown(None);
                 }
                 Told {
@@ -83,13 +83,13 @@ impl Counting {
 #[derive(Default)]
 struct Heard {
     counted: Counted,
-    /// Whether something was left out because too much of it had no row.
+    /// True if seconds were left out, because too many operations had no row.
     crowded: bool,
-    /// Why no more comes.
+    /// Reason why no more lines come.
     ended: Option<String>,
 }
 
-/// A break-down by an agent, which a thread listens to.
+/// Break-down of an agent, which a thread reads.
 pub struct Stream(Arc<Mutex<Heard>>);
 
 fn lock(heard: &Mutex<Heard>) -> MutexGuard<'_, Heard> {
@@ -103,7 +103,7 @@ impl Stream {
         let (url, heard) = (url.to_owned(), Arc::downgrade(&stream.0));
         let listens = move || {
             let result = open(&url, wishes).and_then(|lines| {
-                // Nobody waits any more where it is gone.
+                // Reading ends when the stream has been dropped.
                 listen(lines, |i| {
                     heard.upgrade().is_some_and(|h| take(&mut lock(&h), i))
                 })
@@ -112,7 +112,7 @@ impl Stream {
                 lock(&heard).ended.get_or_insert(format!("{why:#}"));
             }
         };
-        // It ends with its next line once nobody has the stream, or with the program.
+        // The thread ends with its next line after the stream has been dropped, or with the program.
         let thread = std::thread::Builder::new().name("counting".to_owned());
         if let Err(why) = thread.spawn(listens) {
             lock(&stream.0).ended = Some(why.to_string());
@@ -127,7 +127,7 @@ impl Stream {
             if let Some(why) = heard.ended.take() {
                 return Err(why);
             }
-            // Lines are as long as a second, more or less.
+            // Lines cover about a second each, so the sum may fall short by 1 %.
             if heard.counted.length >= length.as_secs_f64() * 0.99 || left.is_zero() {
                 return match heard.counted.length > 0.0 {
                     true => Ok(std::mem::take(&mut heard.counted)),
@@ -141,7 +141,7 @@ impl Stream {
     }
 }
 
-/// The first of these break-downs that the agent gives.
+/// Opens the first of these break-downs that the agent gives.
 fn open(url: &str, wishes: &[&[Dimension]]) -> anyhow::Result<Lines<Query>> {
     let mut refused = None;
     for by in wishes {
@@ -155,7 +155,7 @@ fn open(url: &str, wishes: &[&[Dimension]]) -> anyhow::Result<Lines<Query>> {
     Err(refused.unwrap_or_else(|| anyhow::anyhow!("nothing was asked for")))
 }
 
-/// Hands lines on for as long as `take` wants them.
+/// Passes lines on for as long as `take` returns true.
 fn listen(mut lines: Lines<Query>, take: impl Fn(&Interval) -> bool) -> anyhow::Result<()> {
     loop {
         if let Line::Interval(interval) = lines.next_line()?
@@ -166,12 +166,12 @@ fn listen(mut lines: Lines<Query>, take: impl Fn(&Interval) -> bool) -> anyhow::
     }
 }
 
-/// Whether few enough of all found no room.
+/// Returns true if few enough of all operations found no room.
 fn fits(without_room: u64, all: u64) -> bool {
     without_room.saturating_mul(ROOM) <= all
 }
 
-/// Takes a line; false where no more is wanted.
+/// Adds a line; returns false if no more lines are wanted.
 fn take(heard: &mut Heard, interval: &Interval) -> bool {
     let by_file = interval.by.contains(&Dimension::File);
     let rows: u64 = interval.rows.iter().map(|r| r.times.count).sum();
@@ -180,7 +180,7 @@ fn take(heard: &mut Heard, interval: &Interval) -> bool {
         if by_file {
             heard.ended = Some(TOO_MANY.to_owned());
         }
-        // The others' seconds are whole again when nobody tells files apart any more.
+        // Counting by file ends here. Then the table has room again, and the next seconds of the other stream are whole.
         return !by_file;
     }
     let counted = &mut heard.counted;
@@ -211,7 +211,7 @@ fn want(by: impl IntoIterator<Item = Dimension>) -> BreakdownWant {
 }
 
 impl Own {
-    /// Asks the source; where it cannot tell files apart, for the rest.
+    /// Starts counting by client and by file. If the source cannot distinguish files, it counts without them.
     pub fn start(source: &mut dyn Source) -> Own {
         let all = want(WHO.into_iter().chain(FILES));
         let (who, files) = match source.watch_breakdown(Some(&all)) {
@@ -225,7 +225,7 @@ impl Own {
         Own { who, files, since }
     }
 
-    /// Takes what has come.
+    /// Adds the operations since the last call.
     pub fn take(&mut self, source: &mut dyn Source) {
         if self.who.is_err() {
             return;
@@ -244,7 +244,7 @@ impl Own {
         }
     }
 
-    /// Adds what came in so many seconds; false where too much of it has no row, and none was added.
+    /// Adds the operations of `length` seconds. Returns false, and adds none, if too many of them have no row.
     fn add(&mut self, batch: &BreakdownBatch, length: f64) -> bool {
         let unplaced = batch.unplaced.count() + batch.lost;
         let rows: u64 = batch.rows.iter().map(|r| r.times.count()).sum();
@@ -268,7 +268,7 @@ impl Own {
     }
 }
 
-/// Asks the source for the rest.
+/// Starts counting without files, and without exports where those cannot be distinguished.
 fn without_files(source: &mut dyn Source) -> Result<(), String> {
     let with_exports = source.watch_breakdown(Some(&want(WHO)));
     let asked = with_exports.or_else(|_| source.watch_breakdown(Some(&want(WHO_WITHOUT_EXPORTS))));

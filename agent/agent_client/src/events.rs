@@ -1,24 +1,24 @@
-//! One channel that several threads feed, so that none of them waits for another.
+//! A channel that several threads feed, so that none of them waits for another.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Events that may wait for the loop; behind them their threads wait.
+/// Events that may wait for the loop. If there are more, the sending threads wait.
 const QUEUE: usize = 1024;
 
-/// Where threads send their events.
+/// Sender of a thread's events.
 #[derive(Debug)]
 pub struct EventSender<E>(SyncSender<E>);
 
-/// The channel of one event loop.
+/// Creates the channel of one event loop.
 pub fn channel<E>() -> (EventSender<E>, Receiver<E>) {
     let (sender, events) = sync_channel(QUEUE);
     (EventSender(sender), events)
 }
 
 impl<E: Send + 'static> EventSender<E> {
-    /// Starts a thread that sends these events until there are no more, or nobody receives them. Nothing waits for the thread:
-    /// it ends with the program.
+    /// Starts a thread that sends these events until there are no more, or until the receiver is gone. The thread is never joined: it ends
+    /// with the program.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -41,7 +41,7 @@ impl<E: Send + 'static> EventSender<E> {
     }
 }
 
-/// What `next` returns, up to its first error, which is the last item.
+/// Results of `next` up to its first error, which is the last item.
 pub fn until_error<T, E>(
     mut next: impl FnMut() -> Result<T, E>,
 ) -> impl Iterator<Item = Result<T, E>> {

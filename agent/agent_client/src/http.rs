@@ -1,4 +1,4 @@
-//! Reading a running agent: one small HTTP request, no client library.
+//! Reads a running agent: one small HTTP request, no client library.
 
 use super::trust::Untrusted;
 use super::{access, known_names};
@@ -14,44 +14,44 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Longest answer taken; a snapshot of a busy server is a tenth of it.
+/// Longest answer that is accepted; a snapshot of a busy server is a tenth of it.
 const MAX_BODY: u64 = 64 << 20;
 const MAX_HEADER: u64 = 16 << 10;
-/// Longest reason taken of a refusal.
+/// Longest reason of a refusal that is read.
 const MAX_REASON: u64 = 2 << 10;
-/// How an alert of TLS begins: its type and the major version of the record (RFC 8446, section 5.1).
+/// First bytes of an alert of TLS: its type and the major version of the record (RFC 8446, section 5.1).
 const ALERT: &[u8] = &[21, 3];
 const NOTHING: &str = "it ended the connection without an answer";
 const TLS_ALERT: &str = "it sent an alert of TLS";
 const GIVE_HTTPS: &str = "it speaks TLS; give https://";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An agent gives the same answer again to whoever asks within a quarter of a second.
+/// Time after which an agent gives a new answer. It repeats the same answer to all clients within a quarter of a second.
 pub const FRESH: Duration = Duration::from_millis(300);
 
-/// Why there is no answer.
+/// Reasons why there is no answer.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The host refuses: nobody listens at this port.
+    /// The host refuses the connection: no process listens at this port.
     #[error("no agent at {0}: start one with `nfscope agent`")]
     NoAgent(String),
-    /// The name or the host is not reached, so that nothing is known of an agent there.
+    /// The name cannot be resolved or the host cannot be reached, so it is not known whether an agent runs there.
     #[error("cannot reach {url}: {why}")]
     Unreached {
-        /// The address that was asked.
+        /// URL of the agent.
         url: String,
-        /// The failure of the connection.
+        /// Failure of the connection.
         why: String,
     },
-    /// Not an address that this can read.
+    /// The text is not the URL of an agent.
     #[error(transparent)]
     Url(#[from] BadUrl),
-    /// Somebody listens, and it does not answer as an agent does.
+    /// A process listens, and it does not answer as an agent does.
     #[error("{url} does not answer like an nfscope agent: {why}")]
     Answer {
-        /// The address that was asked.
+        /// URL of the agent.
         url: String,
-        /// The part of the answer that is not an agent's.
+        /// Part of the answer that is not an agent's.
         why: String,
     },
 }
@@ -63,7 +63,7 @@ pub fn snapshot(url: &str) -> Result<Snapshot, Error> {
     parsed(url, &body)
 }
 
-/// Asks the agent at `url` for requests that nfsd's threads have had in hand for so long.
+/// Asks the agent at `url` for requests that nfsd's threads have had in hand for at least this time.
 pub fn held(url: &str, over: Duration) -> Result<HeldRequests, Error> {
     let body = body(url, &format!("/stuck?{}", Over(over).to_query()))?;
     known_names::learn(&body);
@@ -75,7 +75,7 @@ pub fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Error> {
     parsed(url, &body(url, page)?)
 }
 
-/// The same of a page that the agent may not have: where it says why, that reason alone.
+/// Asks the agent at `url` for a page of JSON that it may not have: the error is the agent's reason alone, if it gives one.
 pub fn json_or_reason<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, String> {
     let answer = ask(url, page).map_err(|e| e.to_string())?;
     let body = answer.whole_or_reason()?;
@@ -116,7 +116,7 @@ pub fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
         false => Stream::Plain(stream),
         true => Stream::encrypted(stream, target.name()).map_err(|e| wrong(format!("{e:#}")))?,
     };
-    // HTTP/1.0: the answer comes without chunks and ends with the connection.
+    // HTTP/1.0 is used so that the answer comes without chunks and ends with the connection.
     let request = format!(
         "GET {} HTTP/1.0\r\nHost: {}\r\n{authorization}\r\n",
         target.path, target.host
@@ -131,7 +131,7 @@ pub fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
     })
 }
 
-/// A connection to the first address that takes one.
+/// Connects to the first address that accepts.
 fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
     let unreached = |why: String| Error::Unreached {
         url: url.to_owned(),
@@ -150,7 +150,7 @@ fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
     for address in addresses {
         match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
             Ok(stream) => return Ok(stream),
-            // A refusal says more than the errors of other addresses, because a host has answered.
+            // A refusal is kept over errors of other addresses, because it shows that a host has answered.
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => last = Some(e),
             Err(e) => last = last.or(Some(e)),
         }
@@ -166,7 +166,7 @@ fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
     })
 }
 
-/// Why a connection failed, and what to do where that is a matter of certificates.
+/// Reason why a connection failed, with a fix if it is about certificates.
 fn unencrypted(e: io::Error) -> String {
     use rustls::{CertificateError, Error as Tls};
     let tls = e.get_ref().and_then(|inner| inner.downcast_ref::<Tls>());
@@ -201,7 +201,7 @@ impl Stream {
         ))))
     }
 
-    /// Reads wait for so long.
+    /// Sets the timeout of reads.
     pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Plain(stream) => stream.set_read_timeout(time),
@@ -238,10 +238,10 @@ impl Write for Stream {
 /// An answer whose header has been read.
 #[derive(Debug)]
 pub struct Answer<R> {
-    /// The status line.
+    /// Status line.
     status: String,
     length: Option<usize>,
-    /// What has not been read of the body.
+    /// Rest of the body that has not been read.
     pub body: BufReader<R>,
 }
 
@@ -253,7 +253,7 @@ impl<R: Read> Answer<R> {
         loop {
             let mut line = Vec::new();
             match head.read_until(b'\n', &mut line) {
-                // Closed with the request unread.
+                // The server closed the connection without reading the request, but its answer may have arrived.
                 Err(e) if status.is_none() && e.kind() == ErrorKind::ConnectionReset => {}
                 read => {
                     read.map_err(unencrypted)?;
@@ -289,16 +289,16 @@ impl<R: Read> Answer<R> {
         }
     }
 
-    /// The status code.
+    /// Status code.
     pub fn code(&self) -> Option<u16> {
         self.status.split(' ').nth(1)?.parse().ok()
     }
 
-    /// What an answer says that is not the page, in words.
+    /// Text about an answer that is not the page.
     pub fn refusal(self) -> String {
         let (code, status) = (self.code(), self.status);
         let mut why = Vec::new();
-        // Whatever can be read of the reason is better than none.
+        // Errors are ignored: a part of the reason is better than none.
         let _ = self.body.take(MAX_REASON).read_to_end(&mut why);
         let why = String::from_utf8_lossy(&why);
         match code {
@@ -314,7 +314,7 @@ impl<R: Read> Answer<R> {
         }
     }
 
-    /// The body of a 200 answer, or why there is none: a 404 and a 503 of an agent say that in one line.
+    /// Reads the body of a 200 answer, or the reason why there is none: a 404 and a 503 of an agent have it in one line.
     fn whole_or_reason(self) -> Result<Vec<u8>, String> {
         if !matches!(self.code(), Some(404 | 503)) {
             return self.whole();
@@ -324,20 +324,20 @@ impl<R: Read> Answer<R> {
         let _ = self.body.take(MAX_REASON).read_to_end(&mut why);
         let why = String::from_utf8_lossy(&why);
         let why = why.trim().trim_end_matches('.');
-        // A page of something else in front of the agent is no reason.
+        // A page of a proxy in front of the agent is not a reason.
         match why.is_empty() || why.contains(['<', '\n']) {
             true => Err(format!("it sent `{status}`")),
             false => Err(why.to_owned()),
         }
     }
 
-    /// The body of a 200 answer, whole.
+    /// Reads the whole body of a 200 answer.
     fn whole(self) -> Result<Vec<u8>, String> {
         if self.code() != Some(200) {
             return Err(self.refusal());
         }
         let mut body = Vec::new();
-        // What has come whole does not become worse by how the connection ends.
+        // Bytes beyond the announced length are not read: a body that has come whole is good, even if the connection then ends badly.
         let most = self.length.map_or(MAX_BODY, |n| MAX_BODY.min(n as u64));
         self.body
             .take(most)

@@ -1,4 +1,4 @@
-//! How commands reach a running agent, or measure themselves.
+//! Reaches a running agent for commands, or measures with probes of this process.
 
 #![forbid(unsafe_code)]
 

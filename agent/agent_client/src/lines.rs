@@ -1,4 +1,4 @@
-//! A stream of a running agent, line by line.
+//! Reads a stream of a running agent, line by line.
 
 use crate::http::{self, Answer, Error, Stream};
 use anyhow::Context;
@@ -12,20 +12,20 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// Longest reason taken of a refusal.
+/// Longest reason of a refusal that is read.
 const MAX_REASON: u64 = 64 << 10;
 
 /// A query whose answer is a stream of lines.
 pub trait Listens: QueryString {
-    /// One line.
+    /// A line of the stream.
     type Line: DeserializeOwned;
-    /// The path that answers.
+    /// Path of the endpoint.
     const PATH: &'static str;
-    /// For a sentence: the agent does not do that.
+    /// End of a sentence: the agent does not ...
     const DOES: &'static str;
-    /// An agent that sends nothing for so long is gone.
+    /// Time without a line after which an agent counts as gone.
     const SILENCE: Duration;
-    /// Longest line taken.
+    /// Longest line that is accepted.
     const MAX_LINE: u64;
 }
 
@@ -37,7 +37,7 @@ impl Listens for SlowFilter {
     const MAX_LINE: u64 = 64 << 10;
 }
 
-/// Lines come when an interval ends. A thousand rows with long paths are a few megabytes.
+/// Lines of `/breakdown` come when an interval ends. A thousand rows with long paths are a few megabytes.
 impl Listens for Query {
     type Line = breakdown_line::Line;
     const PATH: &str = "/breakdown";
@@ -46,7 +46,7 @@ impl Listens for Query {
     const MAX_LINE: u64 = 64 << 20;
 }
 
-/// Asks the agent at `url` for lines.
+/// Sends the agent at `url` a request for lines.
 ///
 /// # Errors
 /// When no agent answers there.
@@ -54,7 +54,7 @@ pub fn request<Q: Listens>(url: &str, query: &Q) -> Result<Answer<Stream>, Error
     http::ask(url, &format!("{}?{}", Q::PATH, query.to_query()))
 }
 
-/// The lines of an agent's answer to a [`request`].
+/// Lines of an agent's answer to a [`request`].
 #[derive(Debug)]
 pub struct Lines<Q> {
     url: String,
@@ -63,7 +63,7 @@ pub struct Lines<Q> {
 }
 
 impl<Q: Listens> Lines<Q> {
-    /// Takes the answer.
+    /// Takes an answer whose header has been read.
     ///
     /// # Errors
     /// When the agent refuses, with its reason.
@@ -73,11 +73,11 @@ impl<Q: Listens> Lines<Q> {
             match code {
                 Some(400 | 503) => {
                     let mut why = String::new();
-                    // Whatever can be read of the reason is better than none.
+                    // Errors are ignored: a part of the reason is better than none.
                     let _ = answer.body.take(MAX_REASON).read_to_string(&mut why);
                     anyhow::bail!("the agent at {url} refuses: {}", why.trim())
                 }
-                // Whoever answers to nothing of this program's is no older agent.
+                // A server that does not answer `/snapshot` either is not an older agent.
                 Some(404) if http::snapshot(url).is_err() => {
                     anyhow::bail!(
                         "{url} does not answer like an nfscope agent: {}",
@@ -102,7 +102,7 @@ impl<Q: Listens> Lines<Q> {
         })
     }
 
-    /// The next line.
+    /// Reads the next line.
     ///
     /// # Errors
     /// When no more will come.
@@ -116,7 +116,7 @@ impl<Q: Listens> Lines<Q> {
         }
     }
 
-    /// The next line; `None` at the end, which is also where a line breaks off.
+    /// Reads the next line; `None` at the end, and for a line that breaks off there.
     fn read(&mut self) -> anyhow::Result<Option<Q::Line>> {
         let mut line = Vec::new();
         let mut rest = (&mut self.answer.body).take(Q::MAX_LINE);

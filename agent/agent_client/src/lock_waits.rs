@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-/// Somebody who holds a lock, or waits for one.
+/// A process that holds a lock, or waits for one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// Number of the process.
@@ -15,7 +15,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The major version of NFS by which a client has the lock; `None` of a program of this server.
+    /// Major version of NFS by which a client has the lock; `None` for a program of this server.
     pub fn version(&self) -> Option<&'static str> {
         match self.command.as_deref() {
             Some("lockd") => Some("3"),
@@ -38,13 +38,13 @@ impl fmt::Display for Owner {
 /// A client that waits for a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LockWait {
-    /// Owner of the lock that is waited for.
+    /// Owner of the request that waits.
     pub waiter: Owner,
-    /// Holder of the lock; `None` where the list does not say.
+    /// Holder of the lock; `None` if the list does not say.
     pub holder: Option<Owner>,
     /// Device and inode number, as in `fd:01:395`.
     pub file: String,
-    /// First and last byte.
+    /// First and last byte of the range.
     pub range: String,
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for LockWait {
     }
 }
 
-/// The locks that clients wait for, by the list below `proc`; `None` where it cannot be read.
+/// Locks for which clients wait, by the list below `proc`; `None` if it cannot be read.
 pub fn read(proc: &Path) -> Option<Vec<LockWait>> {
     let locks = host_table::read_at("/proc/locks", proc.join("locks"))?;
     let command = |pid: u32| {
@@ -73,8 +73,8 @@ pub fn read(proc: &Path) -> Option<Vec<LockWait>> {
     Some(waits(&locks, command))
 }
 
-/// Clients that wait, by /proc/locks (fs/locks.c, `lock_get_status`): a lock has a number, and those who wait for it come behind it with
-/// the same number and an arrow. A server can have very many locks: names are asked for where somebody waits.
+/// Clients that wait, by /proc/locks (fs/locks.c, `lock_get_status`): a lock has a number, and the requests that wait for it follow it with
+/// the same number and an arrow. A server can have very many locks: names are only read for locks with a waiting client.
 fn waits(locks: &str, command: impl Fn(u32) -> Option<String>) -> Vec<LockWait> {
     let mut commands = BTreeMap::new();
     let mut owner = |pid: &str| {

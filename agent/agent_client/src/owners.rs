@@ -1,7 +1,7 @@
-//! Looks at the owners of NFSv4 leases while somebody watches a window: clients that give themselves one name end each other's lease.
+//! Watches the owners of NFSv4 leases during a window: clients with the same owner name end each other's lease.
 //!
-//! The kernel lists a client at a time under such a name (`/proc/fs/nfsd/clients/*/info`), so that their addresses come in turn. A client
-//! whose address changes does so once, and has a name of its own.
+//! The kernel lists one client at a time under such a name (`/proc/fs/nfsd/clients/*/info`), so the addresses of these clients alternate. A
+//! client whose address changes does so once, and has an owner name of its own.
 
 use nfscope_diagnose::observed::SharedOwner;
 use nfscope_source::host_table;
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
-/// Between two looks. Clones live for some tenths of a second at a time.
+/// Interval of the looks. Clients with a shared name live for some tenths of a second at a time.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Clients of a look: the file of each is read.
+/// Most clients of a look, because the file of each is read.
 const MOST_CLIENTS: usize = 200;
-/// Names that are followed.
+/// Most names that are followed.
 const MOST_NAMES: usize = 1000;
 
-/// Addresses under each name, one behind the other as they came.
+/// Addresses under each owner name, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub struct Seen {
     by_name: BTreeMap<String, Vec<String>>,
@@ -38,7 +38,7 @@ impl Seen {
                 Some((id, host_table::read_at(CLIENTS, e.path().join("info"))?))
             })
             .collect();
-        // The kernel numbers clients as they come.
+        // The kernel numbers clients in the order in which they appear.
         infos.sort_by_key(|(id, _)| *id);
         for (_, info) in infos {
             self.add(&info);
@@ -63,13 +63,13 @@ impl Seen {
         }
         let address = address.ip().to_canonical().to_string();
         let came = self.by_name.entry(name).or_default();
-        // Whoever comes back is followed; no more than that is asked.
+        // An address is kept only if it differs from the last one, which is enough to see an address come back.
         if came.last() != Some(&address) && came.len() < MOST_NAMES {
             came.push(address);
         }
     }
 
-    /// Names under which an address came back after another one.
+    /// Owner names under which an address came back after another one.
     fn shared(&self) -> Vec<SharedOwner> {
         let returned = |came: &&Vec<String>| {
             let before = |i: usize| came[..i].contains(&came[i]);
@@ -85,7 +85,7 @@ impl Seen {
     }
 }
 
-/// A thread that looks until this is dropped.
+/// A thread that watches the owners until this is dropped.
 #[derive(Debug)]
 pub struct Owners {
     seen: Arc<Mutex<Seen>>,
@@ -93,7 +93,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// Looks at this host's server from now on.
+    /// Starts watching this host's server.
     pub fn watch() -> Owners {
         let owners = Owners {
             seen: Arc::default(),
@@ -108,14 +108,14 @@ impl Owners {
                 std::thread::sleep(INTERVAL);
             }
         };
-        // Without it nothing is known of owners, and nothing is said.
+        // An error is ignored: without the thread no owners are known, and none are reported.
         let _ = std::thread::Builder::new()
             .name("owners".to_owned())
             .spawn(looks);
         owners
     }
 
-    /// Ends that.
+    /// Ends watching, and returns the shared names.
     pub fn end(self) -> Vec<SharedOwner> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shared()
@@ -156,7 +156,7 @@ mod tests {
         gone(path, 1);
         client(path, 3, "Linux NFSv4.2 clone", "10.0.0.8:702");
         seen.look(path);
-        // An address that changed once.
+        // An address that changed once is not shared.
         assert_eq!(seen.shared(), []);
         gone(path, 3);
         client(path, 4, "Linux NFSv4.2 clone", "[::ffff:10.0.0.7]:703");
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(seen.shared(), []);
         seen.look(path);
         assert_eq!(seen.shared().len(), 1);
-        // Where nothing is listed, nothing is known.
+        // Without a list of clients no owners are known.
         let mut nothing = Seen::default();
         nothing.look(&path.join("missing"));
         assert_eq!(nothing.shared(), []);

@@ -5,16 +5,16 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// Longest answer taken.
+/// Longest answer that is accepted.
 const MAX_BODY: u64 = 256 << 20;
 
-/// A moment in seconds since 1970, and a number as text: NaN and infinities are none in JSON.
+/// A moment in seconds since 1970, and a number as text, because JSON has no NaN and infinity.
 type Point = (f64, String);
 
-/// One series of an answer.
+/// A series of an answer.
 #[derive(Debug, Deserialize)]
 pub struct Series {
-    /// Its labels, `__name__` included.
+    /// Labels of the series, `__name__` included.
     pub metric: BTreeMap<String, String>,
     #[serde(default)]
     value: Option<Point>,
@@ -27,12 +27,12 @@ pub struct Series {
 }
 
 impl Series {
-    /// A label's value; empty where the series has no such label, which to Prometheus is the same.
+    /// Value of a label; empty if the series has no such label, which to Prometheus is the same.
     pub fn label(&self, name: &str) -> &str {
         self.metric.get(name).map_or("", String::as_str)
     }
 
-    /// The number of an instant; `None` for what is no number.
+    /// Number of an instant; `None` if the value is no number.
     pub fn number(&self) -> Option<f64> {
         let number: f64 = self.value.as_ref()?.1.parse().ok()?;
         (!number.is_nan()).then_some(number)
@@ -42,9 +42,9 @@ impl Series {
 /// A native histogram in JSON.
 #[derive(Debug, Deserialize)]
 pub struct NativeHistogram {
-    /// Of all values.
+    /// Sum of all values.
     pub sum: String,
-    /// What the edges belong to, left and right edge, and count; empty ones are left out.
+    /// Buckets that are not empty: rule of which edges are included, left edge, right edge, count.
     #[serde(default)]
     pub buckets: Vec<(u8, String, String, String)>,
 }
@@ -111,7 +111,7 @@ fn ask(url: &str, what: &str, fields: &[(&str, &str)]) -> anyhow::Result<Vec<Ser
     Ok(data.result)
 }
 
-/// A label's value between quotes, for an expression.
+/// Value of a label in quotes, for an expression.
 pub fn quoted(value: &str) -> String {
     format!(
         "\"{}\"",

@@ -1,5 +1,4 @@
-//! State of this host's server, as it tells in /proc, without a probe: whether it is in its grace period, and which locks its clients wait
-//! for.
+//! State of this host's server from /proc, without a probe: its grace period, and the locks that its clients wait for.
 
 use crate::lock_waits::{self, LockWait};
 use nfscope_source::{bounded, host_table};
@@ -7,15 +6,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// For the kernel to answer.
+/// Time for the kernel to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// State of the server on this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerState {
-    /// Whether clients may only claim what they had before a restart; `None` where nothing tells, and without a running server.
+    /// True during the grace period, in which clients may only claim what they had before a restart. `None` if it is not known, and without
+    /// a running server.
     pub in_grace: Option<bool>,
-    /// Locks that clients of this server wait for; `None` where nothing tells.
+    /// Locks that clients of this server wait for; `None` if they are not known.
     pub waits: Option<Vec<LockWait>>,
 }
 
@@ -23,7 +23,7 @@ impl ServerState {
     /// Reads the state of this host's server.
     ///
     /// # Errors
-    /// Fails where the kernel does not answer: whoever stops a server whose threads hang has the lock that its files ask for (nfsd_mutex in
+    /// When the kernel does not answer: a process that stops a server whose threads hang holds the lock that its files need (nfsd_mutex in
     /// fs/nfsd/nfsctl.c).
     pub fn read() -> io::Result<ServerState> {
         bounded::within(Path::new("/proc/fs/nfsd"), PATIENCE, || {
@@ -47,7 +47,7 @@ impl ServerState {
         }
     }
 
-    /// Sentences on what clients wait for.
+    /// Sentences about the waits of clients.
     pub fn outstanding(&self) -> Vec<String> {
         let grace = (self.in_grace == Some(true)).then(|| {
             "the server is in its grace period: clients that want new files or locks are told to come again".to_owned()
@@ -56,7 +56,7 @@ impl ServerState {
         grace.into_iter().chain(locks).collect()
     }
 
-    /// The locks that were waited for before, too: by the same clients, of the same holders.
+    /// State with the locks that were waited for before, too: by the same clients, for the same holders.
     pub fn still(mut self, before: &ServerState) -> ServerState {
         let known = before.waits.clone().unwrap_or_default();
         if let Some(waits) = &mut self.waits {
@@ -108,7 +108,7 @@ mod tests {
                 "a client of NFSv4 waits for a lock on inode 401 of device fd:01 (bytes 10 to 19), which a client of NFSv3 holds",
             ]
         );
-        // Locks that have been waited for since the last look.
+        // `before` lacks the first lock, so only the second one was waited for at both looks.
         let mut before = state.clone();
         before.waits.as_mut().unwrap().remove(0);
         assert_eq!(state.still(&before).outstanding().len(), 1);

@@ -1,4 +1,4 @@
-//! `client.toml`: where agents and a Prometheus are, and how commands get in there, for those who do not want to say it each time.
+//! `client.toml`: default URLs of agents and a Prometheus, and the access to them.
 
 use super::access::Access;
 use anyhow::Context;
@@ -10,9 +10,9 @@ use std::env::var_os;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The file of all users.
+/// File for all users.
 const OF_THE_HOST: &str = "/etc/nfscope/client.toml";
-/// The file of one user, below the user's directory for settings.
+/// File of one user, below the user's directory for settings.
 const OF_A_USER: &str = "nfscope/client.toml";
 
 #[derive(Debug, Default, Deserialize)]
@@ -26,9 +26,9 @@ struct Settings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// Agent or Prometheus that a command asks that is given no URL.
+    /// URL of the agent or Prometheus that commands without a URL ask.
     url: Option<String>,
-    /// Other hosts where the rest holds as well.
+    /// Other hosts for which the access holds as well.
     #[serde(default)]
     hosts: Vec<String>,
     ca_file: Option<PathBuf>,
@@ -39,11 +39,11 @@ struct Section {
     password_file: Option<PathBuf>,
 }
 
-/// Completion of a command line: adds what the user's file says, or without one this host's. URLs get what they leave out, `also` that
-/// of another agent that is asked with the same access.
+/// Completes a command line from the user's file, or from this host's if there is none. It completes the URLs, too: `also` is the URL of
+/// another agent that is asked with the same access.
 ///
 /// # Errors
-/// When the file cannot be read, or is not as it should be; and when nothing says whether a password would be encrypted.
+/// When the file cannot be read or has an error, and when it is not known whether a password would be encrypted.
 pub fn complete(
     whom: Whom,
     url: &mut Option<String>,
@@ -51,7 +51,7 @@ pub fn complete(
     access: &mut Access,
 ) -> anyhow::Result<()> {
     add(whom, url, also.as_deref_mut(), access)?;
-    // URLs that the file has decided about are complete.
+    // URLs that the file has completed stay unchanged.
     for url in url.iter_mut().chain(also) {
         *url = access.complete(url, whom)?;
     }
@@ -68,7 +68,8 @@ fn add(
         match std::fs::read_to_string(&path) {
             Ok(text) => return from(&path, &text, whom, url, also, access),
             Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            // A file of another user, whose home a program such as setpriv has left in HOME. A host's own file is for everybody.
+            // The file belongs to another user, whose home a program such as setpriv has left in HOME. A denied file of the host is an
+            // error, because it is for all users.
             Err(e) if e.kind() == ErrorKind::PermissionDenied && path != Path::new(OF_THE_HOST) => {
                 warn(&format!("settings {} are left out: {e}", path.display()));
             }
@@ -80,7 +81,7 @@ fn add(
     Ok(())
 }
 
-/// Places of the file, the first to look at first.
+/// Places of the file, the first one to read first.
 fn places() -> impl Iterator<Item = PathBuf> {
     let given = |name| var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let user = given("XDG_CONFIG_HOME").or_else(|| Some(given("HOME")?.join(".config")));
@@ -136,7 +137,7 @@ fn from(
 }
 
 impl Section {
-    /// A URL as it was typed, with what it leaves out. The section says whether a host that it names speaks TLS.
+    /// Completes a URL as it was typed. The section says whether a host that it names speaks TLS.
     fn completed(&self, typed: &str, whom: Whom, access: &Access) -> anyhow::Result<String> {
         if access.means_tls() || typed.contains("://") {
             return access.complete(typed, whom);
@@ -155,7 +156,8 @@ impl Section {
         }
     }
 
-    /// A password and a certificate are for those hosts alone that the section names, and go to none without TLS unless its URL is.
+    /// Returns true if the section's access is for this host. A password and a certificate are for those hosts alone that the section
+    /// names. They go to no host without TLS unless the section's URL has none.
     fn holds_for(&self, asked: &str) -> bool {
         let Some(asked) = address::parse(asked, "") else {
             return false;
@@ -169,14 +171,14 @@ impl Section {
 
     fn add_to(self, access: &mut Access, beside: &Path) {
         let at = |file: PathBuf| beside.join(file);
-        // The command line names one of the two, and so may the file.
+        // The command line gives one of the two options, and the file must not add the other one.
         if access.ca_file.is_none() && access.fingerprint.is_none() {
             access.ca_file = self.ca_file.map(at);
             access.fingerprint = self.fingerprint;
         }
         let certificate = self.cert_file.map(at).zip(self.key_file.map(at));
         access.certificate = access.certificate.take().or(certificate);
-        // A password belongs to its user.
+        // A password belongs to its user: it is added only together with the user.
         if access.user.is_none() {
             access.user = self.user;
             access.password_file = self.password_file.map(at);
@@ -186,7 +188,7 @@ impl Section {
     }
 }
 
-/// `*` in front stands for any text.
+/// Matches a host with a pattern; `*` at the front stands for any text.
 fn is_named(pattern: &str, host: &str) -> bool {
     let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
     match pattern.strip_prefix('*') {
@@ -285,7 +287,7 @@ mod tests {
             ("https://[::1]", false),
             ("https://nfs1:9944", false),
             ("https://nfs1.example.org", false),
-            // Without TLS the password could be read on the way.
+            // Without TLS the password could be read on the network.
             ("http://nfs1:9943", false),
             ("http://a.example", false),
         ] {
@@ -311,7 +313,7 @@ mod tests {
         let (_, access) = of(FILE, None, given).unwrap();
         assert_eq!(access.ca_file, Some("mine.crt".into()));
         assert_eq!(access.user.as_deref(), Some("bob"));
-        // Alice's is not his.
+        // The password of alice is not used for another user.
         assert_eq!(access.password_file, None);
     }
 

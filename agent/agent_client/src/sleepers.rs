@@ -1,4 +1,4 @@
-//! Looks at the kernel stacks of operations that are in waits without a name, several times while somebody watches windows.
+//! Samples the kernel stacks of operations in waits without a name, several times while a command watches windows.
 
 use crate::http;
 use nfscope_diagnose::observed::Sleeps;
@@ -8,12 +8,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Looks in a window: enough to tell what most of the sleeps are.
+/// Looks in a window, enough to find most of the sleeps.
 const LOOKS: u32 = 20;
-/// The label `wait` of a wait without a name.
+/// Value of the label `wait` for a wait without a name.
 const OTHER_WAIT: &str = "lock";
 
-/// Sleeps that were seen, and the latest reason why some were not.
+/// Sleeps that were seen, and the latest reason why some could not be read.
 #[derive(Default)]
 pub struct Seen {
     sleeps: Sleeps,
@@ -39,7 +39,7 @@ impl Seen {
     }
 }
 
-/// The stacks of the requests that are in waits without a name.
+/// Stacks of the requests that are in waits without a name.
 fn stacks(
     held: &HeldRequests,
     here: &str,
@@ -51,7 +51,7 @@ fn stacks(
     let mut all = Vec::new();
     let waits = |r: &&HeldRequest| r.wait == OTHER_WAIT;
     for r in held.requests.iter().filter(waits) {
-        // The threads of another host have the numbers of others here.
+        // Thread numbers of another host belong to other threads here.
         let stack = match held.host == here {
             true => read(r.thread),
             false => Err(io::ErrorKind::Unsupported.into()),
@@ -77,9 +77,9 @@ fn stacks(
 
 /// A reader of kernel stacks while a window is watched.
 pub enum Sleepers {
-    /// A thread asks an agent.
+    /// A thread that asks an agent.
     Agent(Arc<Mutex<Seen>>),
-    /// Our own probes are asked from time to time.
+    /// This process's own probes, asked from time to time.
     Own(Own),
 }
 
@@ -91,7 +91,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Looks if it is time to.
+    /// Looks if a look is due.
     pub fn take(&mut self, source: &mut dyn Source) {
         if self.wait().is_zero() {
             self.next = Instant::now() + pause(self.length, self.seen.sleeps.looks);
@@ -99,21 +99,21 @@ impl Own {
         }
     }
 
-    /// Until the next look.
+    /// Time until the next look.
     pub fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
 }
 
 impl Sleepers {
-    /// Looks at an agent's requests for as long as that.
+    /// Samples an agent's requests for this time.
     pub fn of_agent(url: &str, length: Duration) -> Sleepers {
         let seen: Arc<Mutex<Seen>> = Arc::default();
         let (url, theirs) = (url.to_owned(), Arc::downgrade(&seen));
         let looks = move || {
             for looks in 0..LOOKS {
                 std::thread::sleep(pause(length, looks));
-                // The result is gone: no command waits for it any more.
+                // The result was dropped: no command waits for it any more.
                 let Some(seen) = theirs.upgrade() else { return };
                 let held = http::held(&url, Duration::ZERO).map_err(anyhow::Error::from);
                 seen.lock()
@@ -129,7 +129,7 @@ impl Sleepers {
         Sleepers::Agent(seen)
     }
 
-    /// Looks at the requests of our own probes, by [`Own::take`].
+    /// Samples the requests of this process's probes, by [`Own::take`].
     pub fn own(length: Duration) -> Sleepers {
         Sleepers::Own(Own {
             seen: Seen::default(),
@@ -138,7 +138,7 @@ impl Sleepers {
         })
     }
 
-    /// Returns the sleeps that were seen, or why none were.
+    /// Returns the sleeps that were seen, or the reason why none were.
     pub fn end(self) -> Result<Sleeps, String> {
         match self {
             Sleepers::Agent(seen) => {
@@ -149,13 +149,13 @@ impl Sleepers {
     }
 }
 
-/// The first look is not at the beginning, and the last one not behind the end.
+/// Mean time between looks: the first one is after the beginning of the window, and the last one before its end.
 fn interval(length: Duration) -> Duration {
     (length / (LOOKS + 1)).max(http::FRESH)
 }
 
-/// Between two looks. Looks at equal distances would see a load that repeats itself in one of its moments: each pause is another part,
-/// three to five quarters, of the [`interval`], by multiples of the golden ratio, which repeat themselves never.
+/// Time until the next look. Looks at equal distances would see a periodic load at the same moment of its period. Each pause therefore is
+/// another part of the [`interval`], three to five quarters, by multiples of the golden ratio, which never repeat.
 fn pause(length: Duration, looks: u32) -> Duration {
     let part = 0.75 + (f64::from(looks) * 0.618_034).fract() / 2.0;
     interval(length).mul_f64(part).max(http::FRESH)
@@ -201,10 +201,10 @@ mod tests {
         let one = held("here", &[("lock", &[])]);
         let why = stacks(&one, "here", denied).unwrap_err();
         assert!(why.starts_with("only root may read them"), "{why}");
-        // A thread of this host may have the number of one there.
+        // A thread of this host may have the same number as the thread of the other host.
         let why = stacks(&one, "there", reads).unwrap_err();
         assert!(why.starts_with("only root on here may read them"), "{why}");
-        // The agent may have the right.
+        // Stacks that the agent has read are used where this process cannot read them.
         let told = held("here", &[("lock", &["cv_wait"])]);
         for (host, read) in [("here", denied as fn(u32) -> _), ("there", reads)] {
             assert_eq!(stacks(&told, host, read).unwrap(), [["cv_wait"]]);

@@ -1,4 +1,4 @@
-//! Certificates that are trusted: that of an authority, a certificate that the user names as a file, or one with a fingerprint.
+//! Certificates that are trusted: those of an authority, a certificate in a file that the user names, or one with a fingerprint.
 
 use nfscope_api::fingerprint::Fingerprint;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,7 +12,7 @@ use rustls::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A certificate that nobody vouches for. Its fingerprint lets a user who knows it trust it.
+/// Error for a certificate that no authority vouches for. A user who knows its fingerprint can trust it.
 #[derive(Debug)]
 pub(super) struct Untrusted {
     shown: Fingerprint,
@@ -47,9 +47,10 @@ pub(super) struct Trust {
 
 #[derive(Debug)]
 enum How {
-    /// By the one fingerprint that a certificate must have.
+    /// By the fingerprint that the certificate must have.
     Fingerprint(Fingerprint),
-    /// By authorities, and certificates that a file names. One of an appliance is often its own authority, which no chain may end with.
+    /// By authorities, and by certificates in a file. The certificate of an appliance is often its own authority, with which no chain may
+    /// end.
     Authorities {
         usual: Arc<WebPkiServerVerifier>,
         named: Vec<CertificateDer<'static>>,
@@ -65,7 +66,7 @@ impl Trust {
         }
     }
 
-    /// Trusts what these authorities vouch for, and those of `named` that are shown themselves.
+    /// Trusts certificates that these authorities vouch for, and servers that show a certificate of `named` itself.
     ///
     /// # Errors
     /// Without authorities.
@@ -108,7 +109,7 @@ impl ServerCertVerifier for Trust {
             How::Authorities { usual, named } => (usual, named),
         };
         match usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // An authority as the last certificate of a chain. Its time was looked at before its role.
+            // The server shows an authority's certificate as its own. The library has checked its validity period before its role.
             Err(Error::InvalidCertificate(CertificateError::Other(why))) if is_authority(&why) => {
                 if !named.contains(end_entity) {
                     return Err(untrusted(end_entity, None));
@@ -158,7 +159,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// The library names this error in its text alone.
+/// Returns true for this error of the library, which names it in its text alone.
 fn is_authority(why: &OtherError) -> bool {
     why.0.to_string().contains("CaUsedAsEndEntity")
 }

@@ -1,4 +1,4 @@
-//! Windows, one after another, from an agent that may come and go or from probes of this very process.
+//! Windows, one after another, from an agent that may come and go, or from probes of this process.
 
 use crate::counting::{Counting, Own, Told};
 use crate::http;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often an agent that is gone is asked again, at least.
+/// Longest time between requests to an agent that is gone.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// So often the same reading is asked for again. An agent whose clock stands for longer has been stopped.
+/// Most times that the same reading is ignored and asked for again. An agent whose clock stands for longer has been stopped.
 const MOST_SAME: u32 = 8;
 
-/// Where snapshots come from.
+/// Origin of the snapshots.
 enum WindowSource {
     Agent(String),
     Own(Box<dyn Source>),
@@ -35,25 +35,25 @@ impl WindowSource {
     }
 }
 
-/// What there is to tell.
+/// An event of the stream.
 #[derive(Debug)]
 pub enum WindowEvent {
     /// A window has ended.
     Window(Box<Window>),
-    /// The first one begins, or the first one since the agent came back.
+    /// The first window begins, or the first one since the agent came back.
     Begun,
     /// The agent answers and has no clock yet.
     Attaching,
-    /// It does not answer.
+    /// The agent does not answer.
     Gone {
-        /// The failure of the last request.
+        /// Failure of the last request.
         why: String,
-        /// The time since the first failure.
+        /// Time since the first failure.
         since: Duration,
     },
 }
 
-/// The length of a window, which another thread may change; the window that has begun already has the new one.
+/// Length of a window, which another thread may change. The change applies to the window in progress, too.
 #[derive(Clone)]
 pub struct Interval(Arc<AtomicU64>);
 
@@ -64,12 +64,12 @@ impl Interval {
         new
     }
 
-    /// The length now.
+    /// Current length.
     pub fn get(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 
-    /// Makes windows so long from now on, to the millisecond.
+    /// Sets the length from now on, to the millisecond.
     pub fn set(&self, length: Duration) {
         let millis = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self.0.store(millis, Ordering::Relaxed);
@@ -82,7 +82,7 @@ pub struct WindowStream {
     interval: Interval,
     windows: Windows,
     next: Instant,
-    /// How long after the end of the last window that is.
+    /// Length of the current window: the time from its begin to `next`.
     wait: Duration,
     gone: Option<Instant>,
     counting: Option<Counting>,
@@ -93,7 +93,7 @@ impl WindowStream {
     /// Finds a source; its first snapshot begins the first window.
     ///
     /// # Errors
-    /// When there is no agent, and probes of its own are not asked for or not possible.
+    /// When there is no agent, and probes of this process are not wanted or not possible.
     pub fn open(url: Option<&str>, interval: Duration) -> anyhow::Result<WindowStream> {
         let (source, first) = match local_or_remote::agent_or_own(url, http::snapshot)? {
             Found::Agent(at, first) => (WindowSource::Agent(at), first),
@@ -121,8 +121,8 @@ impl WindowStream {
         }
     }
 
-    /// Counts from now on, in place of what was counted before, who does what and with which files. It costs each operation of
-    /// the server some instructions, until [`counted`](WindowStream::counted) ends it.
+    /// Starts counting operations by client and export, and by file, in place of earlier counts. Counting costs each operation of the
+    /// server some instructions, until [`counted`](WindowStream::counted) ends it.
     pub fn count(&mut self) {
         self.counting = Some(match &mut self.source {
             WindowSource::Agent(url) => Counting::of_agent(url),
@@ -130,14 +130,14 @@ impl WindowStream {
         });
     }
 
-    /// The same for a window that begins anew, where something is counted.
+    /// Starts counting anew for a window that begins anew, if operations are being counted.
     pub fn count_anew(&mut self) {
         if self.counting.take().is_some() {
             self.count();
         }
     }
 
-    /// Ends that, with what was counted of a window of this length; `None` where nobody counted.
+    /// Ends counting, with the counts of a window of this length; `None` if nothing was counted.
     pub fn counted(&mut self, length: Duration) -> Option<Told> {
         let counting = self.counting.take()?;
         let source = match &mut self.source {
@@ -147,8 +147,7 @@ impl WindowStream {
         Some(counting.end(source, length))
     }
 
-    /// Looks for as long as that at the kernel stacks of operations that are in waits without a name, until
-    /// [`slept`](WindowStream::slept).
+    /// Samples the kernel stacks of operations in waits without a name for this time, until [`slept`](WindowStream::slept).
     pub fn look_at_sleepers(&mut self, length: Duration) {
         self.sleepers = Some(match &self.source {
             WindowSource::Agent(url) => Sleepers::of_agent(url, length),
@@ -156,33 +155,33 @@ impl WindowStream {
         });
     }
 
-    /// Ends that, with the stacks or the reason why there are none; `None` where nobody looked.
+    /// Ends sampling, with the stacks or the reason why there are none; `None` if none were sampled.
     pub fn slept(&mut self) -> Option<Result<Sleeps, String>> {
         self.sleepers.take().map(Sleepers::end)
     }
 
-    /// The snapshot that begins the next window, where one has begun.
+    /// Snapshot that begins the next window, if one has begun.
     pub fn latest(&self) -> Option<&Snapshot> {
         self.windows.earlier.as_ref()
     }
 
-    /// Ends the first window sooner, for somebody who looks at an empty screen.
+    /// Ends the first window sooner, so that the user does not look at an empty screen.
     pub fn shorten_first(&mut self, first: Duration) {
         self.wait = self.interval.get().min(first);
         self.next = Instant::now() + self.wait;
     }
 
-    /// To change the length of a window.
+    /// Handle that changes the length of a window.
     pub fn interval(&self) -> Interval {
         self.interval.clone()
     }
 
-    /// Waits for the next thing to tell.
+    /// Waits for the next event.
     pub fn next_event(&mut self) -> WindowEvent {
         self.next_event_with(|| {})
     }
 
-    /// The same; calls `waiting` each second at least.
+    /// Waits for the next event; calls `waiting` at least once a second.
     pub fn next_event_with(&mut self, mut waiting: impl FnMut()) -> WindowEvent {
         let mut same = 0;
         loop {
@@ -197,7 +196,7 @@ impl WindowStream {
                     (event, self.interval.get())
                 }
                 Err(e) => {
-                    // What came during the gap belongs to no window.
+                    // Operations during the gap belong to no window.
                     self.windows = Windows::default();
                     let since = *self.gone.get_or_insert_with(Instant::now);
                     let event = WindowEvent::Gone {
@@ -209,7 +208,7 @@ impl WindowStream {
             };
             self.wait = wait;
             self.next += wait;
-            // After an answer that took longer than a window the next one is whole again, not short.
+            // If an answer took longer than a window, the next window has its full length nevertheless.
             if self.next < Instant::now() {
                 self.next = Instant::now() + wait;
             }
@@ -219,8 +218,7 @@ impl WindowStream {
         }
     }
 
-    /// Looks at single operations for a moment. What keeps it from that is no reason to say nothing of the rest: then it
-    /// has seen none.
+    /// Samples single operations for this time. If that fails, the sample is empty, because the rest of the window is worth showing.
     pub fn sample_slow_ops(&mut self, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
         match &mut self.source {
             WindowSource::Agent(url) => sample_agent(url, want, length),
@@ -230,14 +228,14 @@ impl WindowStream {
                 }
                 std::thread::sleep(length);
                 let seen = source.take_slow().ops;
-                // It ends with the source if not now.
+                // An error is ignored: watching ends with the source in any case.
                 let _ = source.watch_slow(None);
                 seen
             }
         }
     }
 
-    /// Waits, and lets probes of its own follow modules that come and go.
+    /// Waits for the end of the window. Meanwhile this process's probes follow modules that come and go.
     fn pause(&mut self, mut waiting: impl FnMut()) {
         let mut length = self.interval.get();
         loop {
@@ -271,7 +269,7 @@ impl WindowStream {
     }
 }
 
-/// Listens to an agent as `nfscope slow` does.
+/// Reads an agent's slow operations as `nfscope slow` does.
 fn sample_agent(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
     let mut seen = Vec::new();
     let Ok(mut answer) = lines::request(url, want) else {
@@ -291,35 +289,35 @@ fn sample_agent(url: &str, want: &SlowFilter, length: Duration) -> Vec<SlowOp> {
         match serde_json::from_slice(&line) {
             Ok(Line::Op(op)) => seen.push(*op),
             Ok(Line::LeftOut { .. }) => {}
-            // The end, or an answer that refuses.
+            // The stream has ended, or the agent has refused.
             Err(_) => return seen,
         }
     }
 }
 
-/// A time limit of zero would be none.
+/// Shortest timeout of a read: a timeout of zero is an error.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// The differences of snapshots that follow each other.
+/// Differences of consecutive snapshots.
 #[derive(Default)]
 struct Windows {
     earlier: Option<Snapshot>,
 }
 
 impl Windows {
-    /// Whether the window that has begun began with this very reading.
+    /// Returns true if the window in progress began with this reading.
     fn has(&self, later: &Snapshot) -> bool {
         let same = |e: &Snapshot| e.at == later.at && e.began == later.began;
         self.earlier.as_ref().is_some_and(same)
     }
 
     fn step(&mut self, later: Snapshot) -> WindowEvent {
-        // An agent that is still attaching has no clock yet: the window begins when it has.
+        // An agent that is still attaching has no clock yet: the window begins when it has one.
         if later.at.is_zero() {
             self.earlier = None;
             return WindowEvent::Attaching;
         }
-        // A clock that did not go on is another machine's, or the same after a boot. Another source has counters of its own.
+        // A clock that did not go on belongs to another machine, or to this one after a boot. Another source has counters of its own.
         let earlier = self.earlier.take();
         let earlier = earlier.filter(|e| later.goes_on_from(e));
         let window = earlier.map(|e| later.since(&e));
@@ -341,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Probes of this process, and how often they were asked for requests in hand.
+    /// Source that counts how often it is asked for requests in hand.
     struct Asked(Arc<AtomicU64>);
 
     impl Source for Asked {
@@ -379,7 +377,7 @@ mod tests {
         );
         stream.look_at_sleepers(length);
         stream.next_event();
-        // Seven with an interval of 0.3 s, and two with one of a second.
+        // Seven looks have an interval of 0.3 s; an interval of one second would allow two.
         assert!(asked.load(Ordering::Relaxed) > 4, "{asked:?}");
     }
 
@@ -391,7 +389,7 @@ mod tests {
             s.began = Duration::from_secs(began);
             matches!(w.step(s), WindowEvent::Window(_))
         };
-        // It was started again between the second and the third.
+        // The agent was restarted between the second and the third snapshot.
         let windows = [(110, 1), (120, 1), (130, 127), (140, 127)].map(|(at, b)| step(at, b));
         assert_eq!(windows, [false, true, false, true]);
     }

@@ -1,4 +1,4 @@
-//! Classes of access: who may read an answer, by what the answer names.
+//! Classes of access: which peers may read an answer, by the names in the answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,19 +10,19 @@ const DETAILS: &str = "slow and stuck operations, break-downs, snapshots and rec
 const FILE_NAMES: &str = "break-downs by user and by file are served on this host only; [web] allow_file_names \
     (--web.allow-file-names) of the agent allows them to those on other hosts who may read slow operations";
 
-/// The class of an answer by what it names. A peer may read its own class and all before it.
+/// Class of an answer, by the names in it. A peer may read its own class and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Access {
-    /// No files: for everybody who can connect.
+    /// No files: for every peer that can connect.
     Everybody,
-    /// Clients and files: for this host, for those who authenticate, or as `allow_details` says.
+    /// Clients and files: for peers on this host, for those that authenticate, or as `allow_details` says.
     Details,
-    /// Users and the files that they work on: for this host, or as `allow_file_names` says.
+    /// Users and the files that they work on: for peers on this host, or as `allow_file_names` says.
     FileNames,
 }
 
 impl Access {
-    /// The reason for a peer of a lower class, with the setting that lets it read.
+    /// Reason that a peer of a lower class gets, with the setting that would let it read.
     pub fn refusal(self) -> &'static str {
         match self {
             Access::Everybody | Access::Details => DETAILS,

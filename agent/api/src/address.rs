@@ -1,31 +1,31 @@
-//! Where an agent answers: its default address, and URLs of others.
+//! Addresses of agents: the default one, and URLs of others.
 
 use thiserror::Error;
 
 /// Where the agent serves by default: this host only.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:9943";
 
-/// The URL of this host's agent where nobody names another.
+/// URL of this host's agent, which is the default.
 pub fn default_url() -> String {
     format!("http://{DEFAULT_ADDRESS}")
 }
 
-/// Who is asked.
+/// Kind of server that a URL names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
     /// An agent.
     Agent,
-    /// A Prometheus, or what has its API.
+    /// A Prometheus, or a server with its API.
     Prometheus,
 }
 
-/// Not an address that this can read.
+/// A text that is not the URL of an agent.
 #[derive(Debug, Error, PartialEq)]
 #[error("cannot read `{0}`: give http://HOST:PORT or https://HOST:PORT")]
 pub struct BadUrl(pub String);
 
 impl Whom {
-    /// The port where one of them serves by default.
+    /// Port that this kind of server has by default.
     fn port(self) -> &'static str {
         match self {
             Whom::Agent => "9943",
@@ -34,7 +34,7 @@ impl Whom {
     }
 }
 
-/// A URL as a person types it, with what it leaves out: `nfs1` is `http://nfs1:9943`. A text with a scheme stays as it is.
+/// Completes a URL as a person types it: `nfs1` is `http://nfs1:9943`. A text with a scheme stays as it is.
 pub fn complete(text: &str, whom: Whom, encrypted: bool) -> String {
     if text.contains("://") || text.is_empty() {
         return text.to_owned();
@@ -57,18 +57,18 @@ pub fn complete(text: &str, whom: Whom, encrypted: bool) -> String {
 /// The parts of `http://HOST:PORT/PREFIX`, or `https`.
 #[derive(Debug, PartialEq)]
 pub struct Target<'a> {
-    /// With port.
+    /// Host with its port.
     pub address: String,
     /// Host, with the port where the URL has one.
     pub host: &'a str,
-    /// With TLS.
+    /// True with TLS.
     pub encrypted: bool,
-    /// Path of the page that is asked for.
+    /// Path of the page.
     pub path: String,
 }
 
 impl Target<'_> {
-    /// The host without its port and without the brackets of an address.
+    /// Host without its port and without the brackets of an IPv6 address.
     pub fn name(&self) -> &str {
         let end = match self.host.rfind(':') {
             Some(colon) if Some(colon) > self.host.rfind(']') => colon,
@@ -80,7 +80,7 @@ impl Target<'_> {
     }
 }
 
-/// Takes a URL apart; `page` is added to its path. `None` where it is no URL of an agent.
+/// Takes a URL apart and adds `page` to its path. `None` where it is no URL of an agent.
 pub fn parse<'a>(url: &'a str, page: &str) -> Option<Target<'a>> {
     let (encrypted, rest) = match url.strip_prefix("https://") {
         Some(rest) => (true, rest),
@@ -110,7 +110,7 @@ pub fn parse<'a>(url: &'a str, page: &str) -> Option<Target<'a>> {
     })
 }
 
-/// The host part of a URL, or without one this host's name, for a title.
+/// Host part of a URL, or this host's name without a URL, for a title.
 pub fn host(url: Option<&str>) -> String {
     match url {
         Some(url) => parse(url, "").map_or(url, |t| t.host).to_owned(),
@@ -118,7 +118,7 @@ pub fn host(url: Option<&str>) -> String {
     }
 }
 
-/// The port of a URL of an agent.
+/// Port in the URL of an agent.
 ///
 /// # Errors
 /// Where it is no such URL.

@@ -1,62 +1,62 @@
-//! Objects of the stream at `/breakdown`, one a line: first what it is and takes, then what came in each interval.
+//! Objects of the stream at `/breakdown`, one per line: first a header, then the rows of each interval.
 
 use super::breakdown_query::Query;
 use nfscope_model::breakdown::{FilePath, Keys, Moved};
 use nfscope_model::{Dimension, Histogram};
 use serde::{Deserialize, Serialize};
 
-/// What a line can be.
+/// A line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// The first one.
+    /// First line.
     Header {
-        /// What follows.
+        /// Description of the stream.
         header: Header,
     },
-    /// Each one after it.
+    /// Each line after it.
     Interval(Interval),
 }
 
-/// What the stream tells.
+/// Description of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Name of the host that it is of.
+    /// Name of the server.
     pub host: String,
-    /// What rows are told apart by.
+    /// Dimensions that the rows are grouped by.
     pub by: Vec<Dimension>,
-    /// Only operations that these let pass: `DIMENSION:VALUE`.
+    /// Filters that let operations pass: `DIMENSION:VALUE`.
     #[serde(rename = "where")]
     pub filters: Vec<String>,
-    /// Time that each line tells of, at least.
+    /// Least time that each line covers.
     pub interval_seconds: f64,
-    /// Rows of a line, at most; the others are summed up.
+    /// Most rows of a line; the others are summed up.
     pub max_rows: usize,
-    /// Bytes of kernel memory that it takes while somebody looks.
+    /// Bytes of kernel memory that the break-down takes while a client reads it.
     pub kernel_bytes: u64,
 }
 
-/// What came in an interval.
+/// Operations of one interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Its end, seconds since 1970.
+    /// End of the interval in seconds since 1970.
     pub at: f64,
-    /// Its length.
+    /// Length of the interval.
     pub seconds: f64,
-    /// What rows are told apart by.
+    /// Dimensions that the rows are grouped by.
     pub by: Vec<Dimension>,
-    /// Those that took the most time first.
+    /// Rows, those with the most time first.
     pub rows: Vec<Row>,
-    /// All other operations.
+    /// Times of all other operations.
     pub other: Times,
-    /// Operations that found no room in the kernel's table. They are in `other`, unless there are filters, because nobody knows
-    /// which of them would pass.
+    /// Operations that found no room in the kernel's table. They are in `other`, unless there are filters: whether these operations would
+    /// pass a filter is not known.
     pub evicted: u64,
-    /// CPU time that it has taken, as the probes estimate it.
+    /// CPU time that the break-down has taken, as the probes estimate it.
     pub cost_seconds: f64,
 }
 
-/// Operations with the same values; a value is there for what rows are told apart by.
+/// Operations with the same values. A row has a value for each dimension that it is grouped by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// See [`Dimension::Client`].
@@ -80,16 +80,16 @@ pub struct Row {
     /// Name of that user, where one is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_name: Option<String>,
-    /// See [`Dimension::File`]; behind its export and a colon where rows are not told apart by export.
+    /// See [`Dimension::File`]. Its export and a colon stand before it where rows are not grouped by export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// A path of the file, where paths are wanted and it has one.
+    /// Path of the file, where paths are wanted and the file has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Why it has none.
+    /// Reason why the file has no path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_path: Option<String>,
-    /// How long they took.
+    /// Times of these operations.
     #[serde(flatten)]
     pub times: Times,
 }
@@ -97,16 +97,16 @@ pub struct Row {
 const COMING: &str = "its path is being looked up";
 const LATER: &str = "paths of files that took more time are looked up first";
 
-/// How long operations took, and the bytes that they moved.
+/// Times of operations, and the bytes that they moved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
-    /// How many.
+    /// Number of operations.
     pub count: u64,
-    /// All of them.
+    /// Sum of their times.
     pub sum_seconds: f64,
-    /// Upper edge, which is none for the last bucket, and count of each bucket that has something.
+    /// Upper edge and count of each bucket that is not empty; the last bucket has no edge.
     pub buckets: Vec<(Option<f64>, u64)>,
-    /// Bytes that READs returned and WRITEs stored; none of an agent that does not count them.
+    /// Bytes that READs returned and WRITEs stored; `None` from an agent that does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<Moved>,
 }
@@ -144,7 +144,7 @@ impl Row {
         }
     }
 
-    /// The same with what is known of the path; `None` where other files came first.
+    /// Adds the path of the file, or the reason why it has none. `None` stands for a file that other files came before.
     pub fn named(mut self, path: Option<&FilePath>) -> Row {
         match path {
             Some(FilePath::Is(path)) => self.path = Some(path.as_ref().to_owned()),
@@ -155,7 +155,7 @@ impl Row {
         self
     }
 
-    /// Its value for a dimension.
+    /// Value of the row for a dimension.
     pub fn value(&self, of: Dimension) -> Option<&str> {
         match of {
             Dimension::Client => &self.client,
@@ -169,7 +169,7 @@ impl Row {
     }
 }
 
-/// The keys by which operations come into one row of a query's answer.
+/// Keys that group operations into one row of a query's answer.
 pub fn keys_of(query: &Query, keys: &Keys) -> Keys {
     let mut out = Keys::default();
     for d in &query.by {
@@ -188,10 +188,10 @@ pub fn keys_of(query: &Query, keys: &Keys) -> Keys {
 }
 
 impl Line {
-    /// As JSON, with its newline.
+    /// Encodes the line as JSON with its newline.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }

@@ -1,4 +1,4 @@
-//! What somebody wants broken down, and by what: the query of `/breakdown`.
+//! Query of `/breakdown`: the dimensions and filters of a break-down.
 
 use super::query::QueryString;
 use nfscope_model::breakdown::Keys;
@@ -7,14 +7,14 @@ use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::time::Duration;
 
-/// Rows of an answer, unless somebody asks for another number.
+/// Default number of rows of an answer.
 pub const ROWS: usize = 200;
 /// Most rows of an answer.
 pub const MOST_ROWS: usize = 1000;
-/// An answer tells of so much time, unless somebody asks for another.
+/// Default interval of an answer.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// Most filters, and bytes of all their values.
+/// Most filters; then the most bytes of all their values.
 const MOST_FILTERS: usize = 16;
 const MOST_BYTES: usize = 1024;
 
@@ -22,20 +22,20 @@ const PARAMETERS: [&str; 5] = ["by", "where", "paths", "interval", "rows"];
 /// The values of the label `version`.
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 
-/// Only operations with this value.
+/// A filter: only operations with this value pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// Of what.
+    /// Dimension of the value.
     pub dimension: Dimension,
-    /// As a row tells it; of a file also behind its export and a colon.
+    /// Value as a row has it. A file may also have its export and a colon before it.
     pub value: String,
 }
 
 impl Filter {
-    /// A filter as a query has it: `client:192.0.2.7`, `export:/srv/a`.
+    /// Parses a filter of a query: `client:192.0.2.7`, `export:/srv/a`.
     ///
     /// # Errors
-    /// Says what is right.
+    /// When the text has another form; the error shows the right one.
     pub fn parse(text: &str) -> Result<Filter, String> {
         let (name, value) = text
             .split_once([':', '='])
@@ -54,10 +54,10 @@ impl std::fmt::Display for Filter {
     }
 }
 
-/// A dimension by its name.
+/// Finds a dimension by its name.
 ///
 /// # Errors
-/// Says which there are.
+/// When there is none of this name; the error lists all.
 pub fn dimension(name: &str) -> Result<Dimension, String> {
     Dimension::of(name).ok_or_else(|| {
         let all = Dimension::ALL.map(Dimension::name);
@@ -72,19 +72,19 @@ pub fn dimension(name: &str) -> Result<Dimension, String> {
 const A_FILE: &str =
     "an inode number, `SUBVOLUME/INODE`, `handle-` and 16 digits, `/`, `none` or `unknown`";
 
-/// True of a file that is named by its handle.
+/// Returns true for a file that is named by its handle.
 fn is_handle(file: &str) -> bool {
     let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     (file.strip_prefix("handle-")).is_some_and(|hash| hash.len() == 16 && hash.bytes().all(digit))
 }
 
-/// True of what can be a name of a client or a user, and is no mistaken address.
+/// Returns true for a text that can be the name of a client or a user, and is no mistyped address.
 fn is_name(value: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-$".contains(&b);
     value.bytes().all(plain) && value.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-/// A value as rows have it, or a name.
+/// Checks a value: as rows have it, or a name.
 fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
     if value.is_empty() || value.contains('\u{fffd}') || value.contains(char::is_control) {
         return Err(format!("`{value}` is no value"));
@@ -125,26 +125,26 @@ fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
     })
 }
 
-/// What somebody wants to see.
+/// A break-down that a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// What rows are told apart by, in this order; each once.
+    /// Dimensions that rows are grouped by, in this order, each once.
     pub by: Vec<Dimension>,
-    /// Only operations with these values: one of those for each dimension that has any.
+    /// Filters: an operation passes if it has one of the values of each dimension with filters.
     pub filters: Vec<Filter>,
-    /// Whether the paths of files are told, too.
+    /// True if rows of files have their paths, too.
     pub paths: bool,
-    /// Time that each answer tells of.
+    /// Time that each answer covers.
     pub interval: Duration,
-    /// Rows of an answer, at most.
+    /// Most rows of an answer.
     pub rows: usize,
 }
 
 impl Query {
-    /// Of so many dimensions and filters, with the usual rows and interval.
+    /// Query with these dimensions and filters, and the default rows and interval.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// With the reason.
     pub fn new(by: Vec<Dimension>, filters: Vec<Filter>) -> Result<Query, String> {
         Query {
             by,
@@ -156,10 +156,10 @@ impl Query {
         .within_bounds()
     }
 
-    /// The same, with answers of so much time.
+    /// Query with this interval.
     ///
     /// # Errors
-    /// Says what is right.
+    /// When it is outside of the limits, which the error names.
     pub fn every(mut self, interval: Duration) -> Result<Query, String> {
         if !(INTERVAL..=LONGEST_INTERVAL).contains(&interval) {
             return Err(format!(
@@ -172,16 +172,16 @@ impl Query {
         Ok(self)
     }
 
-    /// The same, with answers of so much time or as near to it as there are.
+    /// Query with this interval, or the nearest one within the limits.
     pub fn near(mut self, interval: Duration) -> Query {
         self.interval = interval.clamp(INTERVAL, LONGEST_INTERVAL);
         self
     }
 
-    /// The same, with the paths of files where `paths`.
+    /// Query with the paths of files if `paths` is true.
     ///
     /// # Errors
-    /// Says what is right.
+    /// When the text has another form; the error shows the right one.
     pub fn naming(mut self, paths: bool) -> Result<Query, String> {
         self.paths = paths;
         self.within_bounds()
@@ -213,7 +213,7 @@ impl Query {
     /// This query with addresses and numbers in place of names of clients and users.
     ///
     /// # Errors
-    /// A name that nobody has, or too many have.
+    /// When a name belongs to no client or user, or to too many of them.
     pub fn resolved(
         mut self,
         clients: impl Fn(&str) -> Vec<String>,
@@ -247,7 +247,7 @@ impl Query {
         self.within_bounds()
     }
 
-    /// True where it tells of people or their files.
+    /// Returns true if its rows name people or their files.
     pub fn is_private(&self) -> bool {
         self.dimensions().any(Dimension::is_private)
     }
@@ -257,7 +257,7 @@ impl Query {
         self.by.iter().copied().chain(filtered)
     }
 
-    /// True where all filters let an operation with these keys pass.
+    /// Returns true if all filters let an operation with these keys pass.
     pub fn lets_pass(&self, keys: &Keys) -> bool {
         Dimension::ALL.into_iter().all(|d| {
             let mut filters = self.filters.iter().filter(|f| f.dimension == d).peekable();
@@ -265,12 +265,12 @@ impl Query {
         })
     }
 
-    /// What a source is asked for.
+    /// Break-down that a source has to count for this query.
     pub fn want(&self) -> BreakdownWant {
         let values = |d| self.filters.iter().filter(move |f| f.dimension == d);
         let mut by: std::collections::BTreeSet<_> = self.dimensions().collect();
         if by.contains(&Dimension::File) {
-            // Another export may have a file of the same number.
+            // Files of two exports may have the same number, so exports are counted, too.
             by.insert(Dimension::Export);
         }
         let mut clients = values(Dimension::Client);
@@ -292,7 +292,7 @@ fn is_value(keys: &Keys, filter: &Filter) -> bool {
                 == Some((&keys[Dimension::Export as usize], value.as_str()))
 }
 
-/// What serves all of these; `None` for none.
+/// Break-down that serves all of these; `None` for none.
 pub fn union(wants: impl Iterator<Item = BreakdownWant>) -> Option<BreakdownWant> {
     wants.reduce(|mut a, b| {
         a.by.extend(b.by);
@@ -307,7 +307,7 @@ pub fn union(wants: impl Iterator<Item = BreakdownWant>) -> Option<BreakdownWant
     })
 }
 
-/// The query of `/breakdown`.
+/// Text of the query of `/breakdown`.
 impl QueryString for Query {
     fn from_query(query: &str) -> Result<Query, String> {
         let (mut by, mut filters) = (Vec::new(), Vec::new());

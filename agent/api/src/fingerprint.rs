@@ -11,7 +11,7 @@ use std::str::FromStr;
 pub struct Fingerprint([u8; SHA256_OUTPUT_LEN]);
 
 impl Fingerprint {
-    /// The fingerprint of this certificate.
+    /// Fingerprint of this certificate.
     pub fn of(der: &[u8]) -> Fingerprint {
         let mut bytes = [0; SHA256_OUTPUT_LEN];
         bytes.copy_from_slice(digest(&SHA256, der).as_ref());

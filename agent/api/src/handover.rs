@@ -1,4 +1,4 @@
-//! How the agent hands sockets and its configuration over to the process that serves HTTP.
+//! Hands sockets and the configuration from the agent to the process that serves HTTP.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,21 +11,21 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Descriptors in one message; the kernel takes 253 at most (SCM_MAX_FD).
+/// Most descriptors in one message; the kernel takes 253 at most (SCM_MAX_FD).
 const MOST: usize = 64;
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MOST));
-/// Longest configuration: certificates of many authorities take a tenth.
+/// Longest configuration: the certificates of many authorities take a tenth of it.
 const MAX_CONFIGURATION: usize = 4 << 20;
 
-/// The bit of [`taken`].
+/// Bit that marks a byte of [`taken`].
 const TAKEN: u8 = 0x80;
 
-/// What the descriptors are, in their order.
+/// Numbers of the descriptors of each kind, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Sockets to serve on.
     pub listeners: u16,
-    /// Lanes for questions.
+    /// Lanes (sockets) for questions.
     pub lanes: u16,
     /// Lanes for streams of operations.
     pub streams: u16,
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-/// A configuration as it is sent: its length, and its text.
+/// Encodes a configuration for sending: its length, and its text.
 ///
 /// # Errors
 /// When it is too long.
@@ -54,7 +54,7 @@ pub fn framed(text: &[u8]) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The length of a configuration whose first bytes these are.
+/// Length of a configuration, from its first bytes.
 ///
 /// # Errors
 /// When it is too long.
@@ -65,7 +65,7 @@ pub fn length(head: [u8; 4]) -> io::Result<usize> {
     }
 }
 
-/// The byte that says that a configuration is in effect, and what holds the process: a bit for each part, from the lowest on.
+/// Byte that says that a configuration is in effect, and how the process is confined: a bit for each part, from the lowest on.
 pub fn taken(holds: u8) -> u8 {
     TAKEN | holds
 }
@@ -75,7 +75,7 @@ pub fn holds(byte: u8) -> Option<u8> {
     (byte & TAKEN != 0).then_some(byte & !TAKEN)
 }
 
-/// Hands descriptors over, and a configuration.
+/// Sends descriptors and a configuration.
 ///
 /// # Errors
 /// When the other side has gone.
@@ -91,14 +91,14 @@ pub fn send(
         let mut space = [MaybeUninit::uninit(); SPACE];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(some));
-        // Descriptors go with a byte.
+        // Descriptors need a byte of data to be sent with.
         let byte = [IoSlice::new(&[0])];
         sendmsg(socket, &byte, &mut control, SendFlags::empty())?;
     }
     socket.write_all(&framed(configuration)?)
 }
 
-/// Takes what has been handed over.
+/// Receives descriptors and a configuration.
 ///
 /// # Errors
 /// When something is missing.
@@ -118,7 +118,7 @@ pub fn receive(mut socket: &UnixStream) -> io::Result<(Counts, Vec<OwnedFd>, Vec
         let wanted = (counts.all() - descriptors.len()).min(MOST);
         let some = some_descriptors(socket)?;
         if some.len() != wanted {
-            // What is beyond the limit of this process is lost on the way.
+            // The kernel drops descriptors beyond this process's limit of open files.
             return Err(io::Error::other(format!(
                 "{} of {wanted} descriptors arrived; raise the limit of open files",
                 some.len()

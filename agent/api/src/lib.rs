@@ -1,4 +1,4 @@
-//! What agent and clients say to each other: addresses, queries, lines.
+//! The protocol between agent and clients: addresses, queries, lines.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! What the process that serves HTTP and the agent say to each other, over sockets that only the two have.
+//! Messages between the process that serves HTTP and the agent, over sockets that only the two have.
 //!
-//! Each lane carries one question at a time and its answer, so that the number of lanes bounds what can be asked at once. There is
-//! one kind of question, the request for a path of the agent's closed list, and no other: nobody who gets hold of the process that
-//! serves HTTP can change a setting or detach a probe.
+//! Each lane carries one question at a time and its answer, so the number of lanes bounds the questions at once. The only question is the
+//! request for a path of the agent's closed list. An intruder in the process that serves HTTP therefore cannot change a setting or detach a
+//! probe.
 //!
-//! The agent trusts no question: it is short, is read as a whole, and the agent parses the query in it. Answers may be as long as they like.
+//! The agent trusts no question: it is short, is read as a whole, and the agent parses the query in it. Answers may have any length.
 
 use crate::access::Access;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -13,20 +13,20 @@ use std::io;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Longest question. The longest that means something names all operations.
+/// Longest question. The longest useful one names all operations.
 pub const MAX_QUESTION: usize = 4096;
-/// Largest answer that can be written down.
+/// Largest answer that the format can express.
 const MAX_ANSWER: usize = 1 << 30;
 /// Bytes of an answer before its body: kind, detail, reading, length.
 const ANSWER_HEAD: usize = 14;
 
-/// What the process that serves HTTP may ask.
+/// A message of the process that serves HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Question {
-    /// The answer of an endpoint.
+    /// Request for the answer of an endpoint.
     Ask(Ask),
-    /// No more lines.
+    /// End of a stream: no more lines are wanted.
     Stop,
 }
 
@@ -34,28 +34,28 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
-    /// The path. One that is not in the agent's list is no question.
+    /// Path. The agent refuses a path that is not in its list.
     pub path: String,
     /// The query, as it came. The agent parses it.
     pub query: String,
-    /// Place of the format of an exposition among all formats.
+    /// Index of the exposition's format among all formats.
     pub format: u8,
-    /// The highest class of access that the peer has.
+    /// Highest class of access that the peer has.
     pub may: Access,
-    /// The turn that the request has waited for.
+    /// Turn that the request has waited for.
     pub turn: Turn,
-    /// Bodies that the process has of the endpoint's last reading.
+    /// Bodies of the endpoint's last reading that the process has already.
     pub have: Have,
 }
 
-/// Requests of which so many are asked at once.
+/// Classes of requests, each with a limit of requests at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turn {
-    /// Answered at once. One request of each path at a time.
+    /// Requests that are answered at once: one at a time for each path.
     Quick,
-    /// Reads a disk. One request in all at a time.
+    /// Requests that read a disk: one at a time in all.
     Disk,
-    /// Lines, over a lane for streams. As many requests as there are such lanes.
+    /// Requests for lines over a lane for streams: one for each such lane.
     Stream,
 }
 
@@ -63,16 +63,16 @@ impl Turn {
     const ALL: [Turn; 3] = [Turn::Quick, Turn::Disk, Turn::Stream];
 }
 
-/// A body that many requests get: what it was made of. The agent numbers readings from 1 on.
+/// Origin of a body that many requests get. The agent numbers readings from 1 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Made {
-    /// Number of the reading; 0 for a body that is nobody else's.
+    /// Number of the reading; 0 for a body that no other request gets.
     pub reading: u64,
-    /// Place among the bodies of that reading.
+    /// Index among the bodies of that reading.
     pub part: u8,
 }
 
-/// Bodies of a reading that are known already.
+/// Bodies of a reading that the process has already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Have {
@@ -83,29 +83,29 @@ pub struct Have {
 }
 
 impl Have {
-    /// True where this body is known.
+    /// Returns true if the process has this body.
     pub fn has(self, made: Made) -> bool {
         let bit = 1_u64.checked_shl(made.part.into()).unwrap_or(0);
         made.reading != 0 && made.reading == self.reading && self.parts & bit != 0
     }
 }
 
-/// Kinds of reasons why a request is not answered.
+/// Reasons why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The query says something wrong.
+    /// The query has an error.
     Query,
     /// The peer may not read this.
     Access,
-    /// There is no such thing here.
+    /// The agent does not have it.
     Absent,
-    /// Something is broken.
+    /// The agent has failed.
     Failed,
-    /// Not in the state that the agent is in.
+    /// The agent's state does not allow it.
     Unavailable,
-    /// Not now; in a moment.
+    /// The agent is busy: try again in a moment.
     Busy,
-    /// Not of this reading; of the next one.
+    /// Too many requests for this reading: the next one will answer.
     Crowded,
 }
 
@@ -121,30 +121,30 @@ impl Why {
     ];
 }
 
-/// What the agent answers.
+/// An answer of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// A body.
     Body(Made, Bytes),
-    /// A body that the other side has.
+    /// A body that the process has already.
     Same(Made),
-    /// It cannot be had, for this reason.
+    /// A refusal: its kind and the reason.
     Refused(Why, String),
-    /// No answer yet: the request has to wait for this turn, and to be asked again.
+    /// No answer yet: the request has to wait for this turn, and to be sent again.
     Wait(Turn),
-    /// Lines about operations; none as the first answer, which says that they will come.
+    /// Lines about operations. The first answer is empty, and says that lines will come.
     Lines(Bytes),
-    /// No more lines.
+    /// End of the lines.
     End,
 }
 
-/// Not a message of this protocol.
+/// A message that does not follow this protocol.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("not a message that the agent and its HTTP process exchange: {0}")]
 pub struct BadFrame(String);
 
 impl Question {
-    /// As it is sent.
+    /// Encodes the question for sending.
     ///
     /// # Errors
     /// When it is too long.
@@ -159,10 +159,10 @@ impl Question {
         Ok(out)
     }
 
-    /// Takes the first question of what has arrived; `None` where it is not complete.
+    /// Takes the first question from the bytes that have arrived; `None` if it is not complete.
     ///
     /// # Errors
-    /// When it is none, or too long. Nothing is kept for what it says of its length.
+    /// When it is no question, or too long. No memory is reserved by the length that it claims.
     pub fn take(arrived: &mut BytesMut) -> Result<Option<Question>, BadFrame> {
         let Some(head) = arrived.first_chunk::<4>() else {
             return Ok(None);
@@ -183,7 +183,7 @@ impl Question {
 }
 
 impl Answer {
-    /// As it is sent: what comes before the body, and the body.
+    /// Parts of the encoded answer: the head, and the body.
     pub fn parts(&self) -> ([u8; ANSWER_HEAD], &[u8]) {
         let (kind, detail, reading, body): (u8, u8, u64, &[u8]) = match self {
             Answer::Body(made, body) => (0, made.part, made.reading, body),
@@ -202,10 +202,10 @@ impl Answer {
         (head, body)
     }
 
-    /// Takes the first answer of what has arrived; `None` where it is not complete.
+    /// Takes the first answer from the bytes that have arrived; `None` if it is not complete.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is no answer.
     pub fn take(arrived: &mut BytesMut) -> Result<Option<Answer>, BadFrame> {
         let Some(head) = arrived.first_chunk::<ANSWER_HEAD>() else {
             return Ok(None);
@@ -241,8 +241,8 @@ impl Answer {
     }
 }
 
-/// The next message of a lane; `None` where the other side has gone. What has arrived stays in `arrived` when this is not waited
-/// for any more.
+/// Next message of a lane; `None` if the other side has gone. The future can be dropped without loss: bytes that have arrived stay in
+/// `arrived`.
 ///
 /// # Errors
 /// When the other side sends something else.

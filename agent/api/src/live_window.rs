@@ -1,7 +1,7 @@
-//! A window as the page at `/` draws it: what `/windows` answers.
+//! A window as the page at `/` draws it: the answer of `/windows`.
 //!
-//! Times are in seconds, counts are those of the window. What this host cannot tell is `null` or has no row, never 0.
-//! Histograms are sparse: index and count of each bucket that has something, by the edges of [`Greeting`].
+//! Times are in seconds, counts are those of the window. A value that this host does not have is `null` or has no row; it is never 0.
+//! Histograms are sparse: index and count of each bucket that is not empty, by the edges of [`Greeting`].
 
 use nfscope_model::breakdown::Moved;
 use nfscope_model::window_parts::{self, WindowDisk, WindowLog, WindowOp, WindowUser};
@@ -10,27 +10,27 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Clients and exports in one window, at most; the others are in a row named `other`.
+/// Most clients and exports in one window; the others are in a row named `other`.
 const MOST_USERS: usize = 50;
-/// What the rest is called, as in the label of the metrics.
+/// Name of the row for the others, as in the labels of the metrics.
 const OTHER: &str = "other";
 
-/// Seconds since 1970.
+/// Converts a clock to seconds since 1970.
 pub fn seconds(clock: SystemTime) -> f64 {
     let since = clock.duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |d| d.as_secs_f64())
 }
 
-/// What a viewer learns first.
+/// First message to a viewer.
 #[derive(Debug, Serialize)]
 pub struct Greeting<'a> {
     /// Name of the server.
     pub host: &'a str,
-    /// Its kernel's release; empty where the agent does not know it.
+    /// Release of its kernel; empty where the agent does not know it.
     pub kernel: &'a str,
     /// The agent's version.
     pub version: &'a str,
-    /// Upper edges of the buckets of times, in seconds. There is one bucket more, for all that is longer.
+    /// Upper edges of the buckets of times, in seconds. The last bucket, for longer times, has no edge.
     pub edges: Vec<f64>,
     /// Names of the phases of operations, in the order of [`Op::phases`].
     pub phases: &'static [&'static str],
@@ -39,7 +39,7 @@ pub struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    /// For this host.
+    /// Greeting of this host.
     pub fn new(host: &'a str, kernel: &'a str) -> Self {
         Greeting {
             host,
@@ -54,14 +54,14 @@ impl<'a> Greeting<'a> {
     }
 }
 
-/// One window.
+/// Contents of one window.
 #[derive(Debug, Serialize)]
 pub struct LiveWindow<'a> {
-    /// Seconds since 1970 when it ended, by the server's clock.
+    /// End of the window by the server's clock, in seconds since 1970.
     pub at: f64,
-    /// Its length.
+    /// Length of the window.
     pub seconds: f64,
-    /// Procedures and component operations that ended in it.
+    /// Procedures and component operations that ended in the window.
     pub ops: Vec<Op<'a>>,
     /// Requests by version.
     pub rpc: Vec<Rpc<'a>>,
@@ -77,20 +77,20 @@ pub struct LiveWindow<'a> {
     pub exports: Vec<User<'a>>,
     /// Operations timed over operations counted by the kernel, by version.
     pub coverage: BTreeMap<&'a str, f64>,
-    /// Events that probes could not measure.
+    /// Number of events that probes could not measure.
     pub lost: f64,
     /// Active findings by name: the share of the requests' time that each explains.
     pub findings: BTreeMap<&'a str, f64>,
 }
 
-/// Times of one kind.
+/// Histogram of times.
 #[derive(Debug, Serialize)]
 pub struct Times {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the times.
     pub sum: f64,
-    /// By bucket.
+    /// Counts by bucket.
     pub buckets: Sparse,
 }
 
@@ -104,14 +104,14 @@ impl From<&Histogram> for Times {
     }
 }
 
-/// One procedure or component operation.
+/// A procedure or component operation.
 #[derive(Debug, Serialize)]
 pub struct Op<'a> {
     /// NFS version.
     pub version: &'a str,
     /// The RFC's name in lower case.
     pub op: &'a str,
-    /// From begin to end.
+    /// Times from begin to end.
     pub times: Times,
     /// Answers with a status other than OK.
     pub errors: Option<f64>,
@@ -124,22 +124,22 @@ pub struct Op<'a> {
 pub struct Rpc<'a> {
     /// NFS version.
     pub version: &'a str,
-    /// From arrival to reply.
+    /// Times from arrival to reply.
     pub times: Times,
-    /// That time by where the request was.
+    /// Sum of the times by phase.
     pub phases: Option<window_parts::PhaseSeconds<5>>,
 }
 
-/// One pool of nfsd threads.
+/// A pool of nfsd threads.
 #[derive(Debug, Serialize)]
 pub struct Pool<'a> {
     /// Number.
     pub pool: &'a str,
-    /// Threads.
+    /// Number of threads.
     pub threads: f64,
-    /// Seconds of threads with a request in hand.
+    /// Seconds of threads with a request in hand, summed up.
     pub busy: Option<f64>,
-    /// Seconds in which every thread had one.
+    /// Seconds in which every thread had a request in hand.
     pub saturated: Option<f64>,
     /// Waits of requests for a thread.
     pub queue: Option<Times>,
@@ -150,28 +150,28 @@ pub struct Pool<'a> {
 pub struct Log<'a> {
     /// File system type.
     pub fs: &'a str,
-    /// What it is mounted from.
+    /// Source that it is mounted from.
     pub volume: &'a str,
-    /// Waits of threads for it.
+    /// Waits of threads for the log.
     pub waits: Option<Times>,
-    /// Its writes.
+    /// Writes of the log.
     pub writes: Option<Times>,
 }
 
-/// One kind of request to one block device.
+/// Requests of one kind to one block device.
 #[derive(Debug, Serialize)]
 pub struct Disk<'a> {
     /// Name.
     pub device: &'a str,
     /// `read`, `write`, `flush`.
     pub op: &'a str,
-    /// From issue to completion.
+    /// Times from issue to completion.
     pub times: Times,
     /// Bytes read or written.
     pub bytes: Option<f64>,
 }
 
-/// One client or one export.
+/// A client or an export.
 #[derive(Debug, Serialize)]
 pub struct User<'a> {
     /// Address or path.
@@ -179,9 +179,9 @@ pub struct User<'a> {
     /// Name of the client with this address, where one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub called: Option<String>,
-    /// Operations.
+    /// Number of operations.
     pub ops: f64,
-    /// Their time.
+    /// Time of the operations.
     pub seconds: Option<f64>,
     /// Bytes that READs returned and WRITEs stored, where they are counted.
     pub moved: Option<Moved>,
@@ -192,7 +192,7 @@ pub struct User<'a> {
 }
 
 impl<'a> LiveWindow<'a> {
-    /// What a window says that ended `at` this many seconds after 1970, with the findings that are active.
+    /// Contents of a window that ended `at` this many seconds after 1970, with the active findings.
     pub fn of(w: &'a Window, at: f64, findings: impl Iterator<Item = (&'a str, f64)>) -> Self {
         let rpc_phases = window_parts::rpc_phases(w);
         LiveWindow {
@@ -269,7 +269,7 @@ fn pools(w: &Window) -> Vec<Pool<'_>> {
         .collect()
 }
 
-/// Those with the most time; the rest is put together, so that all rows still add up.
+/// Rows of the users with the most time. The rest is summed up in one row, so that all rows still add up.
 fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
     let time = |u: &WindowUser| u.seconds.unwrap_or(0.0);
     all.sort_by(|a, b| {
@@ -349,7 +349,7 @@ mod tests {
         );
         assert!(write["phases"].is_null());
         assert_eq!(json["findings"]["slow_disk"], 0.5);
-        // Not measured, which is not 0.
+        // A value that was not measured is null and not 0.
         assert!(json["pools"][0]["busy"].is_null());
     }
 
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(rows.len(), MOST_USERS + 1);
         assert_eq!(rows[0].name, names[MOST_USERS + 9]);
         let other = &rows[MOST_USERS];
-        // The ten with the least time, 0 to 9 seconds, and those of before.
+        // The row `other` sums up the ten with the least time (0 to 9 seconds) and the operations that were in `other` before.
         assert_eq!(
             (other.name, other.ops, other.seconds),
             (OTHER, 15.0, Some(1045.0))

@@ -4,12 +4,12 @@ use nfscope_model::finding::{Diagnosis, Finding};
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// Members of JSON that are sentences for people.
+/// Members of JSON whose values are sentences.
 const SENTENCES: [&str; 7] = [
     "text", "summary", "advice", "reason", "outside", "warnings", "unseen",
 ];
 
-/// A text with a name behind each address that has one.
+/// Adds the client's name behind each address in a text.
 pub fn with_names(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
     let part = |c: char| c.is_ascii_hexdigit() || c == '.' || c == ':';
     let mut all = String::with_capacity(text.len());
@@ -21,7 +21,7 @@ pub fn with_names(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
         let (word, behind) = from.split_at(end);
         let address = word.trim_end_matches(['.', ':']);
         all += address;
-        // A part of a longer word is none: a path, a network, a name.
+        // An address must stand alone: a part of a longer word is a path, a network or a name.
         let alone = !before.ends_with(|c: char| c.is_alphanumeric() || "/-_[(".contains(c))
             && !behind.starts_with(|c: char| c.is_alphanumeric() || "/-_]".contains(c));
         if alone
@@ -44,7 +44,7 @@ fn in_finding(finding: &mut Finding, name: &impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// Puts names into what a diagnosis says.
+/// Adds names of clients to the sentences of a diagnosis.
 pub fn in_diagnosis(diagnosis: &mut Diagnosis, name: impl Fn(&str) -> Option<String>) {
     for finding in &mut diagnosis.findings {
         in_finding(finding, &name);
@@ -59,7 +59,7 @@ pub fn in_diagnosis(diagnosis: &mut Diagnosis, name: impl Fn(&str) -> Option<Str
     }
 }
 
-/// The text in JSON.
+/// Adds names of clients to the sentences in JSON.
 pub fn in_json(value: &mut Value, name: &impl Fn(&str) -> Option<String>) {
     fn walk(value: &mut Value, sentence: bool, name: &impl Fn(&str) -> Option<String>) {
         match value {

@@ -1,12 +1,14 @@
-//! `nfscope detach` and `nfscope attach`: what the command and the running agent say to each other, and where.
+//! `nfscope detach` and `nfscope attach`: the protocol between the command and the running agent, and its sockets.
 //!
-//! A Unix socket in a directory that only root and the agent may write to, named by the port that the agent serves on. An agent
-//! that serves on several ports has a name for each. Nobody on another host can reach it, and the kernel tells each side who the
-//! other is. A request is a line `detach zfs btrfs`, the answer a line `ok` or `error` and then text.
+//! The socket is a Unix socket in a directory that only root and the agent may write to. It is named by the port that the agent serves on.
+//! An agent that serves on several ports has a name for each. No other host can reach the socket, and the kernel tells each side which
+//! process and user the other one is.
+//!
+//! A request is a line such as `detach zfs btrfs`. The answer is a line `ok` or `error`, and then text.
 
 use std::path::{Path, PathBuf};
 
-/// To detach probes, or to attach them again.
+/// A change of the attached probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// See [`nfscope_source::Source::detach`].
@@ -16,7 +18,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The word that asks for it.
+    /// Word of the protocol.
     pub fn word(self) -> &'static str {
         match self {
             Change::Detach => "detach",
@@ -24,7 +26,7 @@ impl Change {
         }
     }
 
-    /// What a word asks for.
+    /// Change that a word names.
     pub fn of(word: &str) -> Option<Change> {
         [Change::Detach, Change::Attach]
             .into_iter()
@@ -32,30 +34,30 @@ impl Change {
     }
 }
 
-/// Where systemd has made a directory for a service (`RuntimeDirectory=`), for both sides.
+/// Variable in which systemd names a service's directory (`RuntimeDirectory=`), for both sides.
 const VARIABLE: &str = "RUNTIME_DIRECTORY";
 
-/// Where sockets lie.
+/// Default directory of the sockets.
 pub const DIRECTORY: &str = match cfg!(target_os = "linux") {
     true => "/run/nfscope",
     false => "/var/run/nfscope",
 };
 
-/// Where the sockets of this host's agents lie.
+/// Directory of the sockets of this host's agents.
 pub fn directory() -> PathBuf {
     let given = std::env::var(VARIABLE).ok();
-    // Of several the first one is ours.
+    // The first of several directories is nfscope's own.
     let first = given.as_deref().and_then(|all| all.split(':').next());
     let first = first.filter(|path| path.starts_with('/'));
     first.unwrap_or(DIRECTORY).into()
 }
 
-/// The socket of the agent that serves on this port.
+/// Socket of the agent that serves on this port.
 pub fn socket(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!("control-{port}.sock"))
 }
 
-/// The port that the agent with a socket of this name serves on.
+/// Port of the agent that has a socket of this name.
 pub fn port(name: &str) -> Option<u16> {
     let number = name.strip_prefix("control-")?.strip_suffix(".sock")?;
     number.parse().ok()

@@ -1,4 +1,4 @@
-//! Which slow operations somebody wants: read from flags and queries, and joined for the source.
+//! Filters of slow operations: read from flags and queries, and joined for the source.
 
 use super::query::QueryString;
 use nfscope_model::{SlowFilter, SlowOp};
@@ -6,25 +6,25 @@ use nfscope_text::parse;
 use nfscope_text::suggest::near;
 use std::time::Duration;
 
-/// Operations that take longer than this, unless the user names another limit.
+/// Default of the latency above which an operation counts as slow.
 pub const MIN_LATENCY: &str = "10ms";
-/// Operations reported in a second, unless the user names another limit.
+/// Default limit of reported operations per second.
 pub const LIMIT: u32 = 1000;
 const MAX_MIN_LATENCY: Duration = Duration::from_secs(3600);
 
-/// The latency from which an operation counts as slow.
+/// Parses the latency above which an operation counts as slow.
 ///
 /// # Errors
-/// Says what is right.
+/// When the text has another form; the error shows the right one.
 pub fn min_latency(text: &str) -> Result<Duration, String> {
     parse::duration(text, Duration::ZERO..=MAX_MIN_LATENCY)
 }
 
 const PARAMETERS: [&str; 4] = ["min_latency", "op", "client", "limit"];
-/// What `min_latency` was called first.
+/// Former name of `min_latency`, which is still read.
 const OLD_MIN_LATENCY: &str = "over";
 
-/// The query of `/slow`.
+/// Query of `/slow`.
 impl QueryString for SlowFilter {
     fn from_query(query: &str) -> Result<SlowFilter, String> {
         let mut filter = SlowFilter {
@@ -86,7 +86,7 @@ impl QueryString for SlowFilter {
     }
 }
 
-/// Undoes percent-encoding; `None` where that is broken.
+/// Decodes percent-encoding; `None` if it is broken.
 fn decode(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -103,7 +103,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// True where `filter` describes this operation.
+/// Returns true if the filter lets this operation pass.
 pub fn wants(filter: &SlowFilter, op: &SlowOp) -> bool {
     op.duration > filter.over
         && (filter.ops.is_empty() || filter.ops.contains(&op.op))
@@ -112,7 +112,7 @@ pub fn wants(filter: &SlowFilter, op: &SlowOp) -> bool {
             .is_none_or(|c| op.client.is_some_and(|o| o.to_canonical() == c))
 }
 
-/// The narrowest filter that describes whatever one of these does; `None` for none.
+/// Narrowest filter that passes each operation that one of `filters` passes; `None` without filters.
 pub fn union<'a>(filters: impl Iterator<Item = &'a SlowFilter>) -> Option<SlowFilter> {
     filters.cloned().reduce(|a, b| SlowFilter {
         over: a.over.min(b.over),

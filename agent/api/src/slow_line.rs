@@ -7,17 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// A subscriber gets a line at least this often: each side notices when the other is gone.
+/// Longest time between two lines to a subscriber, so that each side notices when the other is gone.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a line can say.
+/// A line of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Line {
-    /// So many operations are missing that the listener asked for, since the last line that said so. Zero as a sign of
-    /// life.
+    /// Operations that the subscriber asked for and that are missing since the last such line. Zero is a sign of life.
     LeftOut {
-        /// How many.
+        /// Number of missing operations.
         left_out: u64,
     },
     /// An operation.
@@ -25,18 +24,18 @@ pub enum Line {
 }
 
 impl Line {
-    /// As JSON, with its newline.
+    /// Encodes the line as JSON with its newline.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode(&self) -> serde_json::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }
 
-    /// This line with the name of the client, `client_name`, where it has one.
+    /// Encodes the line with the name of the client, `client_name`, if it has one.
     ///
     /// # Errors
-    /// None that a line can cause.
+    /// JSON can hold each value of a line, so there is none.
     pub fn encode_named(&self, client: Option<&str>) -> serde_json::Result<String> {
         let Some(client) = client else {
             return self.encode();
@@ -47,7 +46,7 @@ impl Line {
     }
 }
 
-/// [`SlowOp`] for programs: a date, and seconds.
+/// Form of [`SlowOp`] for programs: a date, and seconds.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "SlowOp")]
 struct Wire {
@@ -62,6 +61,12 @@ struct Wire {
     inode: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
+    #[serde(
+        default,
+        with = "nfscope_model::xid",
+        skip_serializing_if = "Option::is_none"
+    )]
+    xid: Option<u32>,
     bytes: Option<u64>,
     stability: Option<String>,
     status: String,

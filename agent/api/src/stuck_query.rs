@@ -1,24 +1,24 @@
-//! From which age on somebody wants to see requests in hand: a flag, and the query of `/stuck`.
+//! Least age of the requests in hand that a client asks for: a flag, and the query of `/stuck`.
 
 use super::query::QueryString;
 use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::time::Duration;
 
-/// The age of a stuck request, unless the user names another.
+/// Default age from which on a request counts as stuck.
 pub const OVER: &str = "1s";
 const MAX_OVER: Duration = Duration::from_secs(86_400);
 const PARAMETER: &str = "over";
 
-/// An age.
+/// Parses an age.
 ///
 /// # Errors
-/// Says what is right.
+/// When the text has another form; the error shows the right one.
 pub fn over(text: &str) -> Result<Duration, String> {
     parse::duration(text, Duration::ZERO..=MAX_OVER)
 }
 
-/// From which age on: the query of `/stuck`.
+/// Least age in the query of `/stuck`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Over(pub Duration);
 

@@ -1,31 +1,31 @@
-//! Which windows somebody wants to see: the query of `/windows`.
+//! Query of `/windows`: the windows that a page asks for.
 
 use super::query::QueryString;
 use nfscope_text::suggest::nearest;
 
-/// Windows in one answer.
+/// Most windows in one answer.
 pub const MOST_COLUMNS: u32 = 400;
-/// Longest time that is asked for at once.
+/// Longest time that one query may cover.
 const LONGEST: f64 = 8.0 * 86_400.0;
-/// Of a recording, in bytes.
+/// Longest name of a recording, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// What somebody wants to see.
+/// Time range of windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// Seconds since 1970.
+    /// Begin in seconds since 1970.
     pub from: f64,
-    /// The same, later.
+    /// End in seconds since 1970, later than the begin.
     pub to: f64,
-    /// Windows, at most: shorter ones are put together.
+    /// Most windows: shorter ones are merged.
     pub columns: u32,
 }
 
 impl Range {
-    /// The same within bounds.
+    /// Checks the range against its limits.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// With the reason.
     pub fn checked(self) -> Result<Range, String> {
         let finite = self.from.is_finite() && self.to.is_finite();
         if !(finite && 0.0 <= self.from && self.from < self.to && self.to < 1e11) {
@@ -44,17 +44,17 @@ impl Range {
     }
 }
 
-/// What a page has seen: the agent, and the number of the last window.
+/// Last window that a page has seen: the agent, and the number of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Tells this agent from one before it.
+    /// Number that distinguishes this run of the agent from an earlier one.
     pub agent: u64,
-    /// Number of the window, of this agent.
+    /// Number of the window within this run of the agent.
     pub window: u64,
 }
 
 impl Seen {
-    /// From the value of `since` in a query; `None` where it is none.
+    /// Parses the value of `since` in a query; `None` if it is none.
     pub fn parse(text: &str) -> Option<Seen> {
         let (agent, window) = text.split_once('.')?;
         Some(Seen {
@@ -70,31 +70,31 @@ impl std::fmt::Display for Seen {
     }
 }
 
-/// What somebody wants to see of a recording.
+/// Windows of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfRecording {
-    /// Its name.
+    /// Name of the recording.
     pub name: String,
-    /// Seconds since 1970 from which and to which; `None` for all of it.
+    /// Begin and end in seconds since 1970; `None` for the whole recording.
     pub span: Option<(f64, f64)>,
-    /// As of a [`Range`].
+    /// Most windows, as in a [`Range`].
     pub columns: u32,
 }
 
-/// What `/windows` is asked for.
+/// Windows that a query asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wanted {
-    /// The latest ones that a page has not seen.
+    /// Latest windows that a page has not seen.
     Latest(Option<Seen>),
-    /// Those of a range, from the disk.
+    /// Windows of a range, from the disk.
     Past(Range),
-    /// Those of a recording.
+    /// Windows of a recording.
     Recorded(OfRecording),
 }
 
 const PARAMETERS: [&str; 5] = ["since", "from", "to", "columns", "recording"];
 
-/// The query of `/windows`. What a page has seen of an agent that nobody knows is as good as nothing.
+/// Query of `/windows`. A `since` that cannot be parsed counts as no window seen.
 impl QueryString for Wanted {
     fn from_query(query: &str) -> Result<Wanted, String> {
         let mut values: [Option<String>; 5] = Default::default();
@@ -113,7 +113,7 @@ impl QueryString for Wanted {
         let number = |text: Option<String>| text.and_then(|v| v.parse().ok()).unwrap_or(f64::NAN);
         let columns = columns.map_or(MOST_COLUMNS, |v| v.parse().unwrap_or(0));
         let (from, to) = match whole && recording.is_some() {
-            // All that a recording has.
+            // A query without a range asks for the whole recording; these bounds only pass the check.
             true => (0.0, 1.0),
             false => (number(from), number(to)),
         };

@@ -1,12 +1,12 @@
-//! Which change may cure which finding.
+//! Changes that may cure findings.
 
 use nfscope_model::finding::Kind;
 use nfscope_whatif::{MIN_GAIN, Part, Plausible};
 
-/// What is changed to cure a kind of finding.
+/// Parts of the server whose change may cure a kind of finding.
 pub fn cures(kind: Kind) -> &'static [Part] {
     match kind {
-        // Requests wait for a thread less long where each has its thread for a shorter time, too.
+        // A faster log or disk also frees threads sooner, so requests wait for a thread for a shorter time.
         Kind::ThreadStarvation => &[Part::Threads, Part::Log, Part::Disk],
         Kind::SlowIntentLog | Kind::SmallSyncWrites => &[Part::Log, Part::Threads],
         Kind::SlowDisk => &[Part::Disk, Part::Threads],
@@ -15,7 +15,7 @@ pub fn cures(kind: Kind) -> &'static [Part] {
     }
 }
 
-/// The value of the label `change` of `nfscope_change_gain_ratio`.
+/// Value of the label `change` of `nfscope_change_gain_ratio`.
 pub fn label(part: Part) -> &'static str {
     match part {
         Part::Threads => "threads",
@@ -25,7 +25,7 @@ pub fn label(part: Part) -> &'static str {
     }
 }
 
-/// Actions against a kind of finding whose worth is computed, the most valuable one first.
+/// Actions against a kind of finding whose gain is predicted, the most valuable one first.
 pub fn actions(kind: Kind, changes: &[Plausible]) -> Vec<String> {
     let cures = cures(kind);
     let known = changes

@@ -2,43 +2,59 @@
 
 use crate::histogram_series::HistogramSeries;
 use nfscope_stats as stats;
-use nfscope_stats::{CONFIDENCE, Estimate, Tail};
+use nfscope_stats::{CONFIDENCE, Estimate, Memory, Tail};
 use serde::Serialize;
 
-/// A value, and the ends of its 95 % confidence interval if there are enough windows.
+/// A value, and the ends of its 95 % confidence interval if there are enough windows, and if one can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Value {
-    /// In seconds, or events per second.
+    /// Value in seconds, or events per second.
     pub value: f64,
     /// Lower end.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
+    /// Half the width of the histogram bucket, relative to the value. A longer recording does not make the interval narrower than that.
     #[serde(skip)]
     pub hidden: f64,
-    /// How many independent windows would tell as much; `None` for too few windows.
+    /// Number of independent windows with the same precision; `None` for too few windows.
     pub stretches: Option<f64>,
-    /// Of a quantile: what the values beyond it are known from.
+    /// Precision of the values beyond a quantile, if this is one.
     #[serde(skip)]
     pub tail: Option<Tail>,
+    /// How much its windows resemble others that are far away; `None` for too few windows.
+    #[serde(skip)]
+    pub memory: Option<Memory>,
+    /// Windows far apart resemble each other more than neighbours explain, so that no interval holds and there is none.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub long_memory: bool,
 }
 
 impl Value {
-    fn new(plain: Option<f64>, measured: Option<Estimate>) -> Option<Value> {
+    fn new(
+        plain: Option<f64>,
+        measured: Option<Estimate>,
+        memory: impl FnOnce() -> Option<Memory>,
+    ) -> Option<Value> {
         match measured {
             Some(m) => {
                 let (i, hidden) = (m.interval(CONFIDENCE), m.interval(0.0));
+                let memory = memory();
+                let long_memory = memory.is_some_and(|m| m.is_long());
                 Some(Value {
                     value: i.value,
-                    low: Some(i.low),
-                    high: Some(i.high),
+                    low: (!long_memory).then_some(i.low),
+                    high: (!long_memory).then_some(i.high),
+                    memory,
+                    long_memory,
                     hidden: (hidden.high - hidden.low) / 2.0 / i.value,
                     stretches: Some(m.stretches),
                     tail: m.tail,
                 })
             }
             None => plain.map(|value| Value {
+                memory: None,
+                long_memory: false,
                 value,
                 low: None,
                 high: None,
@@ -59,10 +75,11 @@ impl Value {
 /// The quantile `q`, 0 to 1.
 pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     let measured = stats::quantile(&s.buckets, s.scheme, q);
-    Value::new(s.total().quantile(q), measured)
+    let memory = || stats::quantile_memory(&s.buckets, s.scheme, q);
+    Value::new(s.total().quantile(q), measured, memory)
 }
 
-/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` where a bucket hides it.
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` if a bucket hides it.
 pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
     measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len())
@@ -81,7 +98,12 @@ pub fn rate(s: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
 /// The sum of `y` divided by the sum of `x`.
 pub fn per(y: &[f64], x: &[f64]) -> Option<Value> {
     let (all_y, all_x) = (y.iter().sum::<f64>(), x.iter().sum::<f64>());
-    Value::new((all_x > 0.0).then(|| all_y / all_x), stats::ratio(y, x))
+    let memory = || Some(Memory::of_ratio(y, x));
+    Value::new(
+        (all_x > 0.0).then(|| all_y / all_x),
+        stats::ratio(y, x),
+        memory,
+    )
 }
 
 #[cfg(test)]
@@ -95,7 +117,7 @@ mod tests {
         for w in 1..=20 {
             s.begin(w);
             let mut h = Histogram::new(Scheme::TIME);
-            // Neighbours differ: a trend would be one stretch.
+            // Neighbouring windows differ: with a trend all would be one stretch.
             h.add(&[(40, 90 + w as u64 * 7 % 11), (44, 10)], 1.0);
             s.add(&h);
         }
@@ -104,7 +126,7 @@ mod tests {
             assert!(v.low.unwrap() <= v.value && v.value <= v.high.unwrap());
             assert!(v.half_width().unwrap() < 0.5, "{v:?}");
         }
-        // Of few there is a value without an interval.
+        // Fewer than ten windows give a value without an interval.
         s.buckets.truncate(9);
         s.counts.truncate(9);
         s.sums.truncate(9);

@@ -1,35 +1,41 @@
-//! The progress of a recording: how precisely its target metric is known so far.
+//! Progress of a recording: the precision of its target metric so far.
 
 use crate::estimate::Value;
 use crate::histogram_series::HistogramSeries;
 use crate::target_metric::{Metric, Statistic};
 use nfscope_model::{Sample, Scheme, Window, family};
 use nfscope_stats::{
-    Looks, MIN_SPELLS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS, MIN_WINDOWS_TO_STOP, Tail,
+    Looks, MIN_RISES_TO_STOP, MIN_SPELLS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS,
+    MIN_WINDOWS_TO_STOP, Memory, Tail,
 };
 use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// More windows are merged in pairs, because each new window evaluates all of them. Half as many still have enough independent stretches
-/// for a p99.
+/// Most windows: more are merged in pairs, because each new window evaluates all of them. Half as many still have enough independent
+/// stretches for a p99.
 const MAX_WINDOWS: usize = 1440;
-/// Events with a mean distance of a third of the time are missing from 5 % of recordings.
+/// Mean distances of rare events that a recording must span: events with a mean distance of a third of the time are missing from 5 % of
+/// recordings.
 const DISTANCES_TO_SEE: u32 = 3;
+
+/// Reason for which there is a value and no interval.
+const LONG_MEMORY: &str = "windows far apart resemble each other more than neighbours explain: a long memory, a slow wave below the noise, or a level that \
+     changed; no interval of one recording holds then; only several recordings at different times tell, such as --repeat 3 --every 3h";
 
 /// Follows one metric through the windows of a recording.
 #[derive(Debug)]
 pub struct Progress {
     metric: Option<Metric>,
-    /// For every operation, until one is chosen; then for that one only.
+    /// Histograms of every operation until one is chosen; then of that one only.
     histograms: BTreeMap<String, HistogramSeries>,
     seconds: Vec<f64>,
-    /// Windows in total, and how many of them are merged into one.
+    /// Number of windows, and the number that are merged into one.
     windows: usize,
     each: usize,
     operations: u64,
     value: Option<Value>,
-    /// How precisely it is to be known, if that ends the recording.
+    /// Precision that ends the recording, if one was set.
     wanted: Option<f64>,
     looks: Looks,
     reached: bool,
@@ -91,18 +97,28 @@ impl Progress {
             .zip(self.wanted)
             .is_some_and(|(h, wanted)| h <= wanted);
         let stretches = self.stretches().unwrap_or(0.0);
-        let narrow = narrow && self.tail().is_none_or(|t| t.is_enough());
+        let narrow = narrow
+            && match self.tail() {
+                Some(tail) => tail.is_enough(),
+                // Counts of values beyond a quantile have the noise of counting, which is no sign of a long memory.
+                None => self.memory().is_some_and(|m| m.is_enough()),
+            };
         self.reached |= self.looks.enough(self.windows, stretches, narrow);
     }
 
-    /// Independent stretches that the metric is known from.
+    /// Independent stretches in the metric's windows.
     fn stretches(&self) -> Option<f64> {
         self.value?.stretches
     }
 
-    /// What the values beyond a quantile are known from.
+    /// Precision of the values beyond a quantile.
     fn tail(&self) -> Option<Tail> {
         self.value?.tail
+    }
+
+    /// How much its windows resemble others that are far away.
+    fn memory(&self) -> Option<Memory> {
+        self.value?.memory
     }
 
     /// Merges windows in pairs.
@@ -147,18 +163,21 @@ impl Progress {
         self.value?.half_width()
     }
 
-    /// True when the metric is known with the wanted precision, at two looks in a row.
+    /// Returns true if the metric has the wanted precision, at two looks in a row.
     pub fn reached(&self) -> bool {
         self.reached
     }
 
-    /// Why there is no interval, or never one as narrow as wanted, although there are enough windows.
+    /// Reason why there is no interval, or never one as narrow as wanted, although there are enough windows.
     pub fn reason_without_interval(&self, wanted: f64) -> Option<String> {
         if let Some(why) = self.hidden(wanted) {
             return Some(why);
         }
         if self.windows < MIN_WINDOWS_TO_STOP {
             return None;
+        }
+        if let Some(why) = self.reason_of_memory() {
+            return Some(why.to_owned());
         }
         if let Some(h) = self.half_width() {
             return (h <= wanted).then(|| self.lacks()).flatten();
@@ -174,6 +193,11 @@ impl Progress {
         })
     }
 
+    /// Why there is no interval although there are enough windows.
+    pub fn reason_of_memory(&self) -> Option<&'static str> {
+        self.value?.long_memory.then_some(LONG_MEMORY)
+    }
+
     /// What is missing for an end although the interval is narrow, and how much of it would be enough.
     fn lacks(&self) -> Option<String> {
         let stretches = self.stretches()?;
@@ -183,7 +207,10 @@ impl Progress {
                  {MIN_STRETCHES_TO_STOP:.0}"
             ));
         }
-        let (metric, tail) = (self.metric.as_ref()?, self.tail()?);
+        let Some(tail) = self.tail() else {
+            return self.memory().and_then(mean_lacks);
+        };
+        let metric = self.metric.as_ref()?;
         if tail.stretches < tail.min_stretches() {
             return Some(format!(
                 "these windows are {:.0} independent stretches, and {metric} needs {:.0}: one stretch in {:.0} may have all values \
@@ -202,22 +229,23 @@ impl Progress {
         })
     }
 
-    /// Limits of a recording of this length, although the metric is known. Values beyond a quantile may come in spells that it has
-    /// not seen. A mean may be another one at another time.
+    /// Limits of a recording of this length, although the metric is known. Values beyond a quantile may come in spells that the recording
+    /// has not seen. A mean may be different at another time.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
         self.value?;
+        let spells = format!(
+            "slow spells that come less often than every {} may be missing from it",
+            units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+        );
         Some(match self.tail() {
-            Some(_) => format!(
-                "slow spells that come less often than every {} may be missing from it",
-                units::length(Duration::from_secs((recorded / DISTANCES_TO_SEE).as_secs()))
+            Some(_) => spells,
+            None => format!(
+                "its interval is that of the mean in this time, and not of another day: {spells}"
             ),
-            None => {
-                "its interval is that of the mean in this time, and not of another day".to_owned()
-            }
         })
     }
 
-    /// Why the histogram resolution limits the precision, if it does.
+    /// Reason why the histogram resolution limits the precision, if it does.
     fn hidden(&self, wanted: f64) -> Option<String> {
         let (metric, hidden) = (self.metric.as_ref()?, self.value?.hidden);
         (hidden > wanted).then(|| {
@@ -244,9 +272,26 @@ impl Progress {
         let factor = (self.half_width()? / wanted).powi(2);
         let least = MIN_WINDOWS_TO_STOP as f64 / self.windows as f64;
         let least = least.max(MIN_STRETCHES_TO_STOP / self.stretches()?);
-        let least = least.max(self.tail().map_or(0.0, |t| t.lacks()));
+        let least = least.max(match self.tail() {
+            Some(tail) => tail.lacks(),
+            None => MIN_RISES_TO_STOP / self.memory()?.rises,
+        });
         Duration::try_from_secs_f64(so_far.as_secs_f64() * factor.max(least)).ok()
     }
+}
+
+/// What a mean lacks for an end, although its interval is narrow.
+fn mean_lacks(memory: Memory) -> Option<String> {
+    if memory.rises < MIN_RISES_TO_STOP {
+        return Some(format!(
+            "windows above the mean came together and tell as much as {:.0} spells, and an interval needs {MIN_RISES_TO_STOP:.0}",
+            memory.rises.floor()
+        ));
+    }
+    (!memory.is_short()).then(|| {
+        "windows far apart resemble each other, and it is not certain yet that this is chance"
+            .to_owned()
+    })
 }
 
 /// The estimated outcome of --until-ci.
@@ -313,7 +358,8 @@ mod tests {
             assert!(text.starts_with(metric) && text.ends_with('%'), "{text}");
             assert_eq!(p.reached(), wanted.is_some());
             let unseen = p.unseen(Duration::from_secs(300)).unwrap();
-            let of_mean = "its interval is that of the mean in this time, and not of another day";
+            let of_mean = "its interval is that of the mean in this time, and not of another day: \
+                           slow spells that come less often than every 1m 40s may be missing from it";
             let of_tail =
                 "slow spells that come less often than every 1m 40s may be missing from it";
             let expected = if wanted.is_some() { of_mean } else { of_tail };
@@ -333,13 +379,13 @@ mod tests {
         assert_eq!(p.seconds.iter().sum::<f64>(), 40_010.0);
         assert_eq!(p.histograms["write"].count(), 4001.0 * 200.0);
         assert_eq!(p.histograms["write"].counts[1000], 200.0);
-        // Apart from the width of the bucket.
+        // The width of the bucket is not counted here.
         let value = p.value.unwrap();
         assert!(value.half_width().unwrap() - value.hidden < 0.05);
         assert!(!p.reached());
     }
 
-    /// A narrow interval of a p99 ends nothing before a window in a hundred could have shown itself, and says so.
+    /// A narrow interval of a p99 does not end the recording before one window in a hundred could have shown itself. The text says so.
     #[test]
     fn a_tail_that_few_windows_show_is_refused() {
         let p99 = crate::target_metric::parse("write").unwrap();
@@ -353,7 +399,7 @@ mod tests {
             why.contains("independent stretches, and write p99 needs 299: one stretch in 100"),
             "{why}"
         );
-        // A p90 is known from these.
+        // These windows are enough for a p90.
         let p90 = crate::target_metric::parse("write:p90").unwrap();
         let mut p = Progress::new(Some(p90), Some(1.0));
         for i in 0..150 {
@@ -364,12 +410,12 @@ mod tests {
         assert!(unseen.contains("less often than every 8m 20s"), "{unseen}");
     }
 
-    /// Nor before as many separate spells have come.
+    /// A recording does not end either before the least number of separate spells has come.
     #[test]
     fn a_tail_of_few_spells_is_refused() {
         let p90 = crate::target_metric::parse("write:p90").unwrap();
         let mut p = Progress::new(Some(p90), Some(10.0));
-        // A spell of four windows in forty.
+        // Spells of four windows in forty.
         for i in 0..520 {
             p.add(&window(if i % 40 < 4 { 99 } else { 1 + i * 7 % 3 }));
         }
@@ -379,6 +425,70 @@ mod tests {
             why.contains("as 13 spells, and an interval needs 30"),
             "{why}"
         );
+    }
+
+    /// WRITEs in windows whose levels are waves of all lengths, of which longer ones are little weaker.
+    fn long_memory(seed: u64, until: usize) -> Progress {
+        use rand::SeedableRng;
+        use rand_distr::{Distribution, StandardNormal};
+        let mut random = rand::rngs::SmallRng::seed_from_u64(seed);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let lengths: [f64; 6] = [0.01, 4.0, 16.0, 64.0, 256.0, 1024.0];
+        let mut waves = lengths.map(|_| normal());
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(0.1));
+        for _ in 0..until {
+            let mut level = 0.0;
+            for (wave, length) in waves.iter_mut().zip(lengths) {
+                let r = (-1.0 / length).exp();
+                *wave = r * *wave + (1.0 - r * r).sqrt() * normal();
+                level += length.max(1.0).powf(-0.15) * *wave / 2.0;
+            }
+            let mut w = window(0);
+            let mut h = Histogram::new(Scheme::TIME);
+            h.counts[50] = 100;
+            h.sum = 100.0 * Scheme::TIME.edge(50) * (0.2 * level).exp();
+            w.delta = Snapshot::new(Duration::ZERO);
+            w.delta.histogram(&family::OP_DURATION, ["3", "write"], h);
+            p.add(&w);
+        }
+        p
+    }
+
+    #[test]
+    fn a_long_memory_ends_nothing_and_has_no_interval() {
+        for seed in 1..=5 {
+            let p = long_memory(seed, 600);
+            assert!(!p.reached(), "{seed} {:?}", p.value);
+            let why = p.reason_without_interval(0.1).unwrap();
+            assert!(
+                why.contains("long memory") && why.contains("--repeat 3"),
+                "{why}"
+            );
+            assert!(!p.metric().unwrap().contains('±'));
+            assert!(
+                !outlook(&p, 0.1, Duration::from_secs(60), Duration::from_secs(7200))
+                    .contains(" in about ")
+            );
+        }
+    }
+
+    /// Ten windows in two hundred that are three times as slow tell as much as one spell each time.
+    #[test]
+    fn a_mean_of_few_bursts_is_refused() {
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let mut p = Progress::new(Some(mean), Some(10.0));
+        for i in 0..600 {
+            let slow = if (20..30).contains(&(i % 200)) {
+                99
+            } else {
+                1 + i * 7 % 3
+            };
+            p.add(&window(100 - slow));
+        }
+        assert!(!p.reached());
+        let why = p.reason_without_interval(10.0).unwrap();
+        assert!(why.contains("spells, and an interval needs 20"), "{why}");
     }
 
     #[test]

@@ -10,10 +10,14 @@ use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
 
-/// Operations below this share of the time and of the count are not shown.
+/// Share of the time and of the count below which operations are not shown.
 const MIN_SHARE: f64 = 0.001;
 /// Most gaps that are listed.
 const MAX_GAPS: usize = 5;
+
+/// Reason for which a figure of many windows has no interval.
+const LONG_MEMORY: &str = "Figures of many windows without ±: windows far apart resemble each other more than neighbours explain,\n\
+                           and no interval of one recording holds; several recordings at different times tell\n";
 
 /// What `nfscope baseline show` prints.
 pub fn page(s: &Summary) -> String {
@@ -60,6 +64,9 @@ pub fn page(s: &Summary) -> String {
         page += &format!(
             "INDEPENDENT is the number of independent stretches: with fewer than {MIN_STRETCHES:.0}, nothing is compared\n"
         );
+        if has_long_memory(s) {
+            page += LONG_MEMORY;
+        }
     }
     if s.entry.metadata.has_few_edges() {
         page += "Imported from classic histograms, whose few edges tell no quantiles\n";
@@ -137,7 +144,7 @@ fn ops(s: &Summary) -> Vec<[String; 8]> {
     rows
 }
 
-/// What the client measured.
+/// Table of the workload that the client measured.
 fn of_workload(s: &Summary) -> Vec<[String; 8]> {
     let heading = [
         "WORKLOAD",
@@ -168,6 +175,14 @@ fn of_workload(s: &Summary) -> Vec<[String; 8]> {
         ]);
     }
     rows
+}
+
+/// True if a figure has no interval although it has enough windows.
+fn has_long_memory(s: &Summary) -> bool {
+    let ops = s.ops.iter().chain(s.workload.iter().map(|w| &w.row));
+    let of_op = |op: &OpRow| [op.rate, op.mean, op.p50, op.p90, op.p99];
+    let mut all = ops.flat_map(of_op).chain([s.rate]).flatten();
+    all.any(|v| v.long_memory)
 }
 
 /// The fewest independent stretches that any of the operation's figures is known from.

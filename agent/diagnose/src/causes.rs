@@ -1,6 +1,6 @@
-//! Which kind of finding causes which: causes are listed before their consequences, whatever the shares.
+//! Causes and consequences among kinds of findings: causes are listed before their consequences, whatever the shares.
 //!
-//! A consequence can have the larger share. Work on it changes nothing, and without the cause it is gone.
+//! A consequence can have the larger share, but only work on the cause changes it.
 
 use crate::attribution::{Attribution, cpus_are_busy, slowest_disk};
 use crate::breakdown::{Breakdown, Client, part, sum};
@@ -9,11 +9,11 @@ use crate::thresholds::LONG_PART;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Finding, Kind};
 
-/// One kind of finding that causes others.
+/// A kind of finding that causes others.
 struct Causes {
     cause: Kind,
     consequences: &'static [Kind],
-    /// Whether the window shows that it does.
+    /// Returns true if the window shows that the cause has its consequence.
     when: fn(Kind, &Breakdown, &Attribution) -> bool,
     /// The reason, after "a consequence of CAUSE: ".
     reason: &'static str,
@@ -32,7 +32,7 @@ const fn of_holders(cause: Kind, reason: &'static str) -> Causes {
     }
 }
 
-/// The table. Too few threads are missing on purpose: what threads wait for keeps them busy, but many threads can wait for it at once.
+/// Table of causes. Thread starvation is left out on purpose: slow waits keep threads busy, but many threads can wait at once.
 const TABLE: [Causes; 10] = [
     Causes {
         cause: Kind::SlowIntentLog,
@@ -112,7 +112,7 @@ pub(crate) fn put_first<T>(all: &mut Vec<T>, kind: impl Fn(&T) -> Kind, edges: &
         let mut edges = edges.iter();
         edges.any(|(c, of, _)| (*c, *of) == (cause, consequence))
     };
-    // The table has no circle, so that each move is the last of its pair.
+    // The table has no cycle, so each pair is moved once at most.
     let mut i = 0;
     while i < all.len() {
         let later = (i + 1..all.len()).find(|j| causes(kind(&all[*j]), kind(&all[i])));
@@ -126,7 +126,7 @@ pub(crate) fn put_first<T>(all: &mut Vec<T>, kind: impl Fn(&T) -> Kind, edges: &
     }
 }
 
-/// Says at each consequence what causes it.
+/// Adds the cause to each consequence.
 pub(crate) fn tell(findings: &mut [Finding], edges: &[Edge]) {
     let shares: Vec<_> = findings.iter().map(|f| (f.kind, f.share)).collect();
     for finding in findings {
@@ -210,7 +210,7 @@ mod tests {
         for row in &TABLE {
             all.extend(row.consequences.iter().map(|c| (row.cause, *c, row.reason)));
         }
-        // Whatever comes behind a kind: it must not come back.
+        // Kinds that follow from a kind must not lead back to it.
         for kind in Kind::ALL {
             let mut reached = vec![kind];
             let mut at = 0;

@@ -26,7 +26,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     evaluate_breakdown(window, &Breakdown::of(window), active)
 }
 
-/// Evaluates a window with this breakdown, and with what was observed while it was watched closely.
+/// Evaluates a window with this breakdown, and with observations made while it was watched closely.
 pub fn evaluate_observed(window: &Window, b: &Breakdown, observed: &Observed) -> Diagnosis {
     evaluate_with(window, b, &[], observed)
 }
@@ -70,12 +70,12 @@ fn evaluate_with(
         outside: distance::sentences(breakdown),
         unseen: unseen(breakdown),
     };
-    // A request that was put aside is in no residence, and its client has felt it.
+    // A deferred request is in no residence, and its client has felt it.
     let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
-        // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
-        // A mount of this host has nothing to do with the requests of a server here.
+        // Some findings do not depend on a share of time: a single request that hangs, or a single client that is told to retry, is a
+        // finding. A mount of this host does not depend on the requests of a server here.
         let whatever = !needs_times(kind) || kind == Kind::StateRecoveryStorm;
         let threshold = if active.contains(&kind) {
             END_SHARE
@@ -86,7 +86,7 @@ fn evaluate_with(
         let few_threads = breakdown.saturated.is_none_or(|s| s >= SATURATED);
         let impact = Impact::of(kind, result.share.unwrap_or(0.0), &context);
         let beside = |share: f64, result: &RuleResult| {
-            // Waits of the threads are told beside their number only if they are clearly long.
+            // Waits of the threads are listed beside the number of threads only if they are clearly long.
             let of_threads = result.of_threads * impact.weight_of_share;
             let clearly_long = impact.weight_of_share >= CLEARLY_LONG;
             few_threads && clearly_long && share >= MIN_BESIDE_SHARE && of_threads >= threshold
@@ -106,7 +106,7 @@ fn evaluate_with(
                 found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
-            // Without the times of requests nothing is known to be no part of them.
+            // Without the times of requests no cause can be ruled out.
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
                 share: share
@@ -194,8 +194,9 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// True for kinds that the verdict does not need. Waits for locks of NFSv3 that nobody sees are told beside it. Connections, replies on their way, the durability of writes and this host's own mounts
-/// are no part of the time of requests. Waits for a directory or file are not hidden: if none is known, they are `unknown_waits`.
+/// Returns true for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own
+/// mounts are not part of the time of requests. Waits for a directory or file stay visible in any case: if they are not known as such, they
+/// are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
@@ -209,7 +210,7 @@ fn verdict_without(kind: Kind) -> bool {
     )
 }
 
-/// True for kinds whose share is a part of requests or of their time.
+/// Returns true for kinds whose share is a part of requests or of their time.
 fn needs_times(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -246,7 +247,7 @@ fn unseen(b: &Breakdown) -> Vec<String> {
     [replies].into_iter().chain(locks).collect()
 }
 
-/// Exports so many of which are named; the others are counted.
+/// Most exports that are named; the others are counted.
 const NAMED: usize = 3;
 
 /// Exports that acknowledge writes before they are durable.
@@ -277,7 +278,7 @@ fn not_durable(window: &Window) -> Vec<String> {
     warnings
 }
 
-/// Requests that waited for a thread for a time that nobody knows.
+/// Warning about requests whose wait for a thread is not known.
 fn incomplete(b: &Breakdown) -> Option<String> {
     let unseen = b.requests - b.queued;
     let share = part(unseen, b.requests);
@@ -360,7 +361,7 @@ fn headroom(b: &Breakdown) -> Vec<Headroom> {
     if let (Some(n), Some(idle)) = (b.cpus, b.cpu_idle) {
         add(many(n, "CPU"), 1.0 - idle);
     }
-    // The sum of write times is the utilization only where one is made at a time.
+    // The sum of write times is the utilization only for logs that write one at a time.
     for l in &b.logs {
         if let Some(writes) = l.writes_in_turn() {
             add(

@@ -1,15 +1,15 @@
-//! Every threshold of the diagnosis, in one table with the reasons. `docs/thresholds.md` is generated from it.
+//! Every threshold of the diagnosis, in one table with its reason. `docs/thresholds.md` is generated from it.
 
-/// One threshold.
+/// A threshold.
 #[derive(Debug)]
 pub struct Threshold {
-    /// Its name in the code.
+    /// Name in the code.
     pub name: &'static str,
-    /// Its value as a person reads it.
+    /// Value as text.
     pub value: &'static str,
-    /// What it decides.
+    /// Decision that depends on it.
     pub decides: &'static str,
-    /// Why it has this value.
+    /// Reason for the value.
     pub reason: &'static str,
 }
 
@@ -21,7 +21,7 @@ macro_rules! thresholds {
             #[doc = $reason]
             pub const $name: f64 = $number;
         )*
-        /// The table.
+        /// Table of all thresholds.
         pub const ALL: &[Threshold] = &[$(Threshold {
             name: stringify!($name),
             value: $value,

@@ -18,6 +18,7 @@ pub fn op() -> SlowOp {
         dataset: None,
         inode: Some(131_073),
         path: None,
+        xid: Some(0x0b5f_0c11),
         bytes: Some(65_536),
         stability: Some("file_sync".into()),
         status: "ok".into(),
@@ -33,22 +34,22 @@ pub fn op() -> SlowOp {
     }
 }
 
-/// Tells what it is given, and keeps what it was asked for.
+/// A source that returns given results, and keeps the requests that it gets.
 #[derive(Default)]
 pub struct Script {
-    /// Filters of slow operations that it was asked for.
+    /// Filters of slow operations that were requested.
     pub asked: Vec<Option<SlowFilter>>,
-    /// Slow operations that it tells.
+    /// Slow operations that it returns.
     pub batch: SlowBatch,
-    /// Probes that it tells.
+    /// Probes that it returns.
     pub probes: Vec<ProbeStatus>,
-    /// Why it will not watch for all operations.
+    /// Reason with which it refuses to watch all operations.
     pub refuses: Option<&'static str>,
-    /// Break-downs that it was asked for.
+    /// Break-downs that were requested.
     pub broken_down: Vec<Option<BreakdownWant>>,
-    /// The break-down that it tells.
+    /// Break-down that it returns.
     pub breakdown: BreakdownBatch,
-    /// What it will not tell operations apart by.
+    /// Dimension that it refuses to group operations by.
     pub breaks_down_no: Option<Dimension>,
 }
 
@@ -88,7 +89,7 @@ impl Source for Script {
     }
 }
 
-/// The one program of this probe.
+/// The only program of this probe.
 pub fn probe(word: &str, state: ProbeState, reason: &str) -> ProbeStatus {
     ProbeStatus {
         probe: word.into(),

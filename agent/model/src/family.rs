@@ -6,40 +6,40 @@ use crate::Scheme;
 /// Prometheus type of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Only rises; starts anew with the agent.
+    /// Value that only rises; it starts at 0 with the agent.
     Counter,
-    /// Goes up and down.
+    /// Value that goes up and down.
     Gauge,
     /// Exponential buckets, exposed as a classic and as a native histogram.
     Histogram(Scheme),
 }
 
-/// A label and what may stand in it.
+/// A label and its possible values.
 #[derive(Debug, Clone, Copy)]
 pub struct Label {
     /// Name in the exposition.
     pub name: &'static str,
-    /// Its values: the closed set, or in words what bounds it.
+    /// Values of the label: the closed set, or in words what bounds it.
     pub values: &'static str,
 }
 
-/// What is known of a family whatever its number of labels.
+/// Properties of a family that do not depend on its number of labels.
 #[derive(Debug)]
 pub struct Info {
     /// Full name, unit and `_total` included.
     pub name: &'static str,
-    /// One sentence for the `# HELP` line and the reference.
+    /// Sentence for the `# HELP` line and the reference.
     pub help: &'static str,
     /// Prometheus type.
     pub kind: Kind,
     /// Labels in the order in which series carry them.
     pub labels: &'static [Label],
-    /// Release of nfscope that had it first.
+    /// First release of nfscope that has the family.
     pub since: &'static str,
 }
 
 impl Info {
-    /// The name without the prefix `nfscope_`. What every exporter says of itself (`process_`) has none.
+    /// Name without the prefix `nfscope_`. Families that every exporter has for its own process (`process_`) have no such prefix.
     pub fn short_name(&self) -> &'static str {
         self.name.strip_prefix("nfscope_").unwrap_or(self.name)
     }
@@ -48,7 +48,7 @@ impl Info {
 /// A family with `N` labels.
 #[derive(Debug)]
 pub struct Family<const N: usize> {
-    /// The same without its arity.
+    /// Properties of the family, without its number of labels.
     pub info: Info,
 }
 
@@ -128,7 +128,7 @@ labels! {
     REVISION = "revision": "git commit";
 }
 
-/// The first release; what came later says so behind its help: `"...", since "0.2.0";`.
+/// Release that has the family first: 0.1.0 unless the table names a later one behind the help: `"...", since "0.2.0";`.
 macro_rules! since {
     () => {
         "0.1.0"
@@ -163,7 +163,7 @@ macro_rules! families {
 
 use Kind::{Counter, Gauge, Histogram};
 
-/// The device of an export whose devices cannot be told (`nfscope_export_device_info`).
+/// Device of an export whose devices cannot be found (`nfscope_export_device_info`).
 pub const UNKNOWN_DEVICE: &str = "unknown";
 
 families! {
@@ -503,7 +503,7 @@ const RENAMED: [(&str, &Info); 2] = [
     ("nfscope_processor_idle_seconds_total", &CPU_IDLE.info),
 ];
 
-/// What a family of this name is called now.
+/// Current name of the family that has or had this name.
 pub fn current_name(name: &str) -> &str {
     let renamed = RENAMED.iter().find(|(old, _)| *old == name);
     renamed.map_or(name, |(_, info)| info.name)

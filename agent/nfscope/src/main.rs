@@ -6,8 +6,8 @@ use nfscope::agent::replay::Replay;
 use nfscope::check::summary;
 use nfscope::cli::{Cli, Command, Probes};
 use nfscope::{
-    agent, baseline, check, demo, diagnose, experiment, fleet, metrics, path, report, slow, stuck,
-    top, versions, what_if, workload,
+    agent, baseline, check, demo, diagnose, doctor, experiment, fleet, mcp, metrics, path, report,
+    slow, stuck, top, versions, what_if, workload,
 };
 use nfscope_agent_client::access::{self, Access};
 use nfscope_agent_client::{control, settings};
@@ -98,6 +98,11 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             }
             return Ok(check::exit_code(report.verdict).into());
         }
+        Command::Doctor(args) => {
+            let (text, code) = doctor::run(&args)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
         Command::Demo(args) => demo::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,
@@ -130,6 +135,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             print(&text)?;
             return Ok(code.into());
         }
+        Command::Mcp(args) => mcp::run(&args)?,
         Command::Completions(args) => {
             print(&String::from_utf8(Cli::completions(args.shell))?)?;
         }

@@ -1,4 +1,4 @@
-//! The agent: it reads the source, keeps windows and their history, and answers over HTTP by a process without privileges.
+//! The agent: it reads the source, and keeps windows and their history. A process without privileges answers over HTTP.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What the user has chosen and what is known of the agent. Pure: keys and news in, state out.
+//! State of the screen: the user's choices, and the state of the agent. Pure: keys and news in, state out.
 
 use crate::breakdown::Breakdown;
 use crate::history::History;
@@ -13,25 +13,25 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Lengths of a window between which `+` and `-` step, in milliseconds.
+/// Window lengths through which `+` and `-` step, in milliseconds.
 const INTERVALS: [u64; 9] = [
     500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000,
 ];
 
-/// How it stands with the agent.
+/// State of the connection to the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Link {
     /// The first window has begun.
     Begun,
-    /// It answers, and has no clock yet.
+    /// The agent answers, and has no clock yet.
     Attaching,
-    /// Windows come.
+    /// Windows arrive.
     Live,
-    /// It does not answer.
+    /// The agent does not answer.
     Gone {
-        /// As an error tells it.
+        /// Text of the error.
         why: String,
-        /// Since when.
+        /// Time since the first failure.
         since: Duration,
     },
 }
@@ -45,53 +45,53 @@ pub struct App {
     pub selection: Selection,
     /// The filter's text while it is being typed.
     pub typing: Option<String>,
-    /// The explanations are shown.
+    /// True while the explanations are shown.
     pub help: bool,
-    /// Lines above the screen, of the panel or of the explanations.
+    /// Lines scrolled above the screen, of the panel or of the explanations.
     pub scroll: usize,
-    /// How it stands with the agent.
+    /// State of the connection to the agent.
     pub link: Link,
     /// Length of a window.
     pub interval: Duration,
-    /// The client or export that the panel of clients has its mark on.
+    /// Client or export with the mark in the panel of clients.
     pub chosen: Option<Subject>,
-    /// The client or export that is shown by itself.
+    /// Client or export that is shown by itself.
     pub subject: Option<Subject>,
-    /// What the panel of the break-down shows.
+    /// Query and rows of the break-down panel.
     pub breakdown: Breakdown,
-    /// Every operation of the client or export that is shown by itself, where those can be told from others.
+    /// Every operation of the client or export that is shown by itself, if a filter can select them.
     counted: Option<Breakdown>,
     shown: Option<View>,
-    /// While paused: the latest, to go on with.
+    /// Latest window while paused, to continue with; `None` while not paused.
     held: Option<Option<View>>,
     history: History,
     sample: Option<Sample>,
-    /// Windows that have passed unseen.
+    /// Windows that have passed unseen while paused.
     unseen: usize,
     extent: Extent,
 }
 
-/// How much there was to show at last, and how much of it fits.
+/// Length of the content that was drawn last, and the part of it that fits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// All lines.
+    /// Lines of the content.
     pub lines: usize,
     /// Lines on the screen.
     pub page: usize,
-    /// Lines above it.
+    /// Lines scrolled above the screen.
     pub scroll: usize,
 }
 
-/// What a key asks of the program.
+/// Action of the program after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// To go on.
+    /// Continue.
     None,
-    /// To end.
+    /// End.
     Quit,
-    /// To stop until the shell continues it.
+    /// Stop until the shell continues the program.
     Suspend,
-    /// To make windows as long as this from now on.
+    /// Use this window length from now on.
     Interval(Duration),
 }
 
@@ -120,17 +120,17 @@ impl Default for App {
 }
 
 impl App {
-    /// The window on the screen.
+    /// Window on the screen.
     pub fn view(&self) -> Option<&View> {
         self.shown.as_ref()
     }
 
-    /// True while windows pass unseen.
+    /// Returns true while windows pass unseen.
     pub fn paused(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Takes a new window; paused, it is kept for later.
+    /// Takes a new window. While paused it is kept for later.
     pub fn take(&mut self, view: View) {
         self.link = Link::Live;
         self.history.push(&view);
@@ -143,7 +143,7 @@ impl App {
         }
     }
 
-    /// Takes what else there is to tell. No window reaches across it, so that history begins anew.
+    /// Takes a new state of the connection. No window spans it, so history begins anew.
     pub fn news(&mut self, link: Link) {
         self.link = link;
         self.history.clear();
@@ -155,13 +155,13 @@ impl App {
         self.history.fill(table, self.selection.key, self.unseen);
     }
 
-    /// The client that is shown by itself, to be listened to.
+    /// Address of the client that is shown by itself, whose operations are to be sampled.
     pub fn wants_sample(&self) -> Option<IpAddr> {
         let shown = self.subject.as_ref().filter(|_| !self.paused());
         shown.and_then(Subject::address)
     }
 
-    /// What is to be broken down now.
+    /// Query of the break-down that is wanted now.
     pub fn wants_breakdown(&self) -> Option<&Query> {
         let shown = match &self.counted {
             None if self.tab != Tab::By => return None,
@@ -171,7 +171,7 @@ impl App {
         (!self.paused()).then_some(&shown.query)
     }
 
-    /// Takes what was told of it.
+    /// Takes a line of the wanted break-down, or the error in place of it.
     pub fn take_breakdown(&mut self, told: anyhow::Result<Line>) {
         match &mut self.counted {
             Some(counted) => counted.take(told),
@@ -184,27 +184,27 @@ impl App {
         self.counted.as_ref()
     }
 
-    /// Makes windows as long as this, and intervals of break-downs as far as they can be.
+    /// Sets the window length, and the intervals of break-downs as near to it as their limits allow.
     pub fn set_interval(&mut self, length: Duration) {
         self.interval = length;
         let all = [Some(&mut self.breakdown), self.counted.as_mut()];
         all.into_iter().flatten().for_each(|b| b.every(length));
     }
 
-    /// Takes what was heard of a client, if it is still the one that is shown.
+    /// Takes the sample of a client, if that client is still shown.
     pub fn take_sample(&mut self, sample: Sample) {
         if self.wants_sample() == Some(sample.client) {
             self.sample = Some(sample);
         }
     }
 
-    /// What was heard of the client that is shown by itself.
+    /// Sample of the client that is shown by itself.
     pub(super) fn sample(&self) -> Option<&Sample> {
         let shown = self.subject.as_ref().and_then(Subject::address);
         self.sample.as_ref().filter(|s| Some(s.client) == shown)
     }
 
-    /// The client or export with the mark, where the panel shows one.
+    /// Client or export with the mark, where the panel shows one.
     pub(super) fn marked(&self) -> Option<Subject> {
         if self.tab != Tab::Clients || self.help || self.subject.is_some() {
             return None;
@@ -213,13 +213,13 @@ impl App {
         subject::step(&all, self.chosen.as_ref(), 0)
     }
 
-    /// Remembers what was drawn: nobody can scroll past the end of it.
+    /// Remembers the extent of what was drawn, so that scrolling stops at its end.
     pub fn fit(&mut self, extent: Extent) {
         self.extent = extent;
         self.scroll = extent.scroll.min(extent.lines.saturating_sub(extent.page));
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
@@ -294,7 +294,7 @@ impl App {
         self.typed(text)
     }
 
-    /// Rows follow every letter.
+    /// Sets the filter's text: rows follow every letter.
     fn typed(&mut self, text: String) -> Action {
         self.selection.text.clone_from(&text);
         self.typing = Some(text);
@@ -326,7 +326,7 @@ impl App {
         self.scroll = 0;
     }
 
-    /// Steps to the next length of a window, where there is one.
+    /// Steps to the next window length, if there is one.
     fn interval(&mut self, longer: bool) -> Action {
         let all = INTERVALS.map(Duration::from_millis);
         let next = match longer {
@@ -340,7 +340,7 @@ impl App {
         Action::Interval(next)
     }
 
-    /// In the panel of clients the mark moves, and the screen follows it.
+    /// Moves the mark in the panel of clients; the screen follows it.
     fn moved(&mut self, code: KeyCode) -> bool {
         let Some(marked) = self.marked() else {
             return false;
@@ -400,7 +400,7 @@ impl App {
         }
     }
 
-    /// All, then each version; `4`, which tells no minor version, only where there is such a row.
+    /// Steps through all versions, then each one. `4` stands for an unknown minor version, and is offered only where there is such a row.
     fn next_version(&mut self) {
         let has_4 = |v: &View| v.ops.iter().any(|o| o.version == "4");
         let bare = self.shown.as_ref().is_some_and(has_4).then_some("4");
@@ -414,7 +414,7 @@ impl App {
     }
 }
 
-/// What the panel shows until somebody chooses.
+/// Default query of the break-down panel.
 fn usual_query() -> Query {
     Query {
         by: vec![Dimension::Client, Dimension::Op],

@@ -42,7 +42,7 @@ fn escape_ends_a_filter_before_it_ends_the_program() {
         assert_eq!(app.selection, Selection::default());
         assert_eq!(code(&mut app, KeyCode::Esc), Action::Quit);
     }
-    // Who wants to leave can do so at once.
+    // The key q ends the program at once, also while a version is selected.
     let mut app = App::default();
     assert_eq!(press(&mut app, "vq"), Action::Quit);
 }
@@ -55,7 +55,7 @@ fn keys_change_the_interval_and_stop_at_its_ends() {
     assert_eq!(press(&mut app, "--"), seconds(1.0));
     assert_eq!(press(&mut app, "-"), seconds(0.5));
     assert_eq!(press(&mut app, "-"), Action::None);
-    // From a length that is none of them.
+    // 1.5 s is none of the lengths: the next longer one follows.
     app.interval = Duration::from_millis(1500);
     assert_eq!(press(&mut app, "="), seconds(2.0));
     app.interval = Duration::from_secs(3600);
@@ -63,7 +63,7 @@ fn keys_change_the_interval_and_stop_at_its_ends() {
     assert_eq!(press(&mut app, "-"), seconds(600.0));
 }
 
-/// What is asked of `/breakdown`, as its query.
+/// Query of `/breakdown` that the screen wants.
 fn wanted(app: &App) -> Option<String> {
     app.wants_breakdown().map(Query::to_query)
 }
@@ -103,19 +103,19 @@ fn who_is_shown_alone_is_broken_down_by_operation() {
     press(&mut app, " ");
     assert_eq!(wanted(&app), None);
     press(&mut app, " ");
-    // What comes is of the client, and the panel of break-downs knows nothing of it.
+    // A result for the selected client must not change the break-down panel.
     app.take_breakdown(Err(anyhow::anyhow!("no room")));
     let empty = |b: &Breakdown| b.table(&Selection::default()).empty;
     assert_eq!(empty(app.counted().unwrap()), "no room");
     assert_ne!(empty(&app.breakdown), "no room");
     code(&mut app, KeyCode::Esc);
     assert_eq!(wanted(&app), None);
-    // All the others are nobody whose operations could be asked for.
+    // The row `other` has no operations that a filter could select.
     press(&mut app, "j");
     code(&mut app, KeyCode::Enter);
     assert_eq!(app.subject, Some(Subject::Client("other".into())));
     assert_eq!(wanted(&app), None);
-    // Another panel ends it.
+    // Another panel ends the view of one client.
     code(&mut app, KeyCode::Esc);
     press(&mut app, "k");
     code(&mut app, KeyCode::Enter);

@@ -1,10 +1,10 @@
-//! A bar of phases.
+//! Bars of phases.
 
 use crate::spans::{Line, Tone};
 use crate::terminal_style::TerminalStyle;
 use crate::view::Phases;
 
-/// Cells for each part: they add up to `width`, and none is off by a whole cell. All zero without any part.
+/// Cells for each part: they add up to `width`, and none is off by a whole cell. All are zero without any part.
 fn cells(parts: &[f64], width: usize) -> Vec<usize> {
     let total: f64 = parts.iter().sum();
     if total <= 0.0 {
@@ -12,7 +12,7 @@ fn cells(parts: &[f64], width: usize) -> Vec<usize> {
     }
     let exact: Vec<f64> = parts.iter().map(|p| p / total * width as f64).collect();
     let mut out: Vec<usize> = exact.iter().map(|e| *e as usize).collect();
-    // What rounding down left over goes to the largest remainders.
+    // The cells left over from rounding down go to the largest remainders.
     let mut order: Vec<usize> = (0..parts.len()).collect();
     order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
     let left = width.saturating_sub(out.iter().sum());
@@ -22,7 +22,7 @@ fn cells(parts: &[f64], width: usize) -> Vec<usize> {
     out
 }
 
-/// One letter a phase, none twice in a bar.
+/// Letter of a phase; no letter appears twice in a bar.
 fn letter(phase: &str) -> &str {
     match phase {
         "lock" => "k",
@@ -33,7 +33,7 @@ fn letter(phase: &str) -> &str {
     }
 }
 
-/// The bar itself, `width` wide. In colours each phase begins with its letter, without them it consists of it.
+/// Bar of `width` cells. With colours each phase begins with its letter, without them it consists of that letter.
 pub(super) fn bar(phases: &Phases, width: usize, style: TerminalStyle) -> Line {
     let mut line = Line::default();
     let cells = cells(&phases.parts(), width);
@@ -59,7 +59,7 @@ pub(super) fn bar(phases: &Phases, width: usize, style: TerminalStyle) -> Line {
     line
 }
 
-/// Which letter and colour is which phase. `shown`: those that are in the legend.
+/// Legend with the letter and colour of each phase. `shown` says which phases are in it.
 pub(super) fn legend(names: &[&str], shown: impl Fn(usize) -> bool, style: TerminalStyle) -> Line {
     let mut line = Line::default();
     for (i, name) in names.iter().enumerate().filter(|(i, _)| shown(*i)) {

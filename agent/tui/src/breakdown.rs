@@ -1,4 +1,4 @@
-//! The panel of a break-down: what is asked for, and what came.
+//! The panel of a break-down: its query and its rows.
 
 use crate::spans::{Line, Tone};
 use crate::table::{Column, Key, NEVER, Row, Selection, Sort, Table, name};
@@ -11,24 +11,24 @@ use nfscope_text::units::{bytes, percent, rate, seconds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The keys that add a dimension or take it away, in the order of [`Dimension::ALL`].
+/// Keys that add or remove a dimension, in the order of [`Dimension::ALL`].
 const KEYS: [char; 6] = ['C', 'E', 'O', 'V', 'U', 'F'];
-/// The key of the paths of files.
+/// Key that turns the paths of files on or off.
 const PATHS: char = 'N';
 
-/// A break-down that somebody looks at.
+/// A break-down on the screen.
 #[derive(Debug, Clone)]
 pub struct Breakdown {
-    /// What is asked for.
+    /// Query of the break-down.
     pub query: Query,
     header: Option<Header>,
     interval: Option<Interval>,
-    /// Why nothing comes.
+    /// Reason why no rows come.
     why: Option<String>,
 }
 
 impl Breakdown {
-    /// One of which nothing is known yet.
+    /// A break-down without rows yet.
     pub fn new(query: Query) -> Self {
         Breakdown {
             query,
@@ -38,7 +38,7 @@ impl Breakdown {
         }
     }
 
-    /// Takes what was told.
+    /// Takes a line of the stream, or the error that ended it.
     pub fn take(&mut self, told: anyhow::Result<Told>) {
         match told {
             Ok(Told::Header { header }) => {
@@ -49,17 +49,17 @@ impl Breakdown {
         }
     }
 
-    /// Rows are those of operations of this moment.
+    /// Returns true while rows are up to date: some have come, and the stream has not ended.
     pub(super) fn tells(&self) -> bool {
         self.interval.is_some() && self.why.is_none()
     }
 
-    /// Asks for about so much time at once from now on. What has come stays until the next rows come.
+    /// Sets the interval, as near as its limits allow. Rows stay until the next ones come.
     pub(super) fn every(&mut self, interval: Duration) {
         self.query = self.query.clone().near(interval);
     }
 
-    /// Drops the filters.
+    /// Removes the filters.
     pub(super) fn show_all(&mut self) {
         let mut query = self.query.clone();
         query.filters.clear();
@@ -68,7 +68,7 @@ impl Breakdown {
         }
     }
 
-    /// Adds the dimension of a key, or takes it away unless it is the last one. False for a key of none.
+    /// Adds the dimension of a key, or removes it unless it is the last one. Returns false for a key without a dimension.
     pub(super) fn turn(&mut self, key: char) -> bool {
         if key == PATHS {
             let mut query = self.query.clone();
@@ -94,7 +94,7 @@ impl Breakdown {
         true
     }
 
-    /// What is asked for, in a line.
+    /// Line with the query.
     pub(super) fn title(&self) -> Line {
         let mut line = Line::of(Tone::Plain, "by ");
         for (key, d) in KEYS.into_iter().zip(Dimension::ALL) {
@@ -116,7 +116,7 @@ impl Breakdown {
         line
     }
 
-    /// The rows.
+    /// Table of the rows.
     pub(super) fn table(&self, selection: &Selection) -> Table {
         let mut table = match &self.interval {
             Some(interval) => table(interval),
@@ -134,7 +134,7 @@ impl Breakdown {
         table
     }
 
-    /// What it takes, and what the table lacks.
+    /// Notes on the cost of the break-down, and on operations that the table lacks.
     pub(super) fn notes(&self) -> Vec<Line> {
         let (Some(interval), Some(header)) = (&self.interval, &self.header) else {
             return Vec::new();
@@ -159,7 +159,7 @@ impl Breakdown {
         notes
     }
 
-    /// The same as plain lines, none wider than `width`.
+    /// Break-down as plain lines, none wider than `width`.
     pub fn plain(&self, width: usize, style: TerminalStyle) -> String {
         let (Some(interval), Some(header)) = (&self.interval, &self.header) else {
             return String::new();
@@ -276,7 +276,8 @@ fn table(interval: &Interval) -> Table {
     }
 }
 
-/// The buckets by their edges. An agent of another version may have others: what is of none of ours counts for the next one.
+/// Histogram from buckets and their edges. An agent of another version may have other edges: a bucket with an edge of theirs alone counts
+/// for the next one of ours.
 fn histogram(times: &Times) -> Histogram {
     let mut h = Histogram::new(Scheme::TIME);
     for (edge, n) in &times.buckets {
@@ -337,12 +338,12 @@ mod tests {
             b.query.by,
             [Dimension::Client, Dimension::Op, Dimension::File]
         );
-        // What came is of other rows.
+        // A changed query drops the rows of the former one.
         assert!(b.interval.is_none());
         assert!(b.turn('C') && b.turn('F') && b.turn('O'));
         assert_eq!(b.query.by, [Dimension::Op]);
         assert!(!b.turn('x'));
-        // Names are of files.
+        // Paths need the dimension of files, so N adds it.
         assert!(b.turn('N'));
         assert_eq!(b.query.by, [Dimension::Op, Dimension::File]);
         assert!(b.query.paths);

@@ -1,4 +1,4 @@
-//! The screen. Pure: what is known and chosen in, cells out.
+//! Draws the screen. Pure: state in, cells out.
 
 use crate::app_state::{App, Extent, Link};
 use crate::bar::legend;
@@ -15,9 +15,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a screen must have to show a table.
+/// Smallest screen that has room for a table.
 const SMALLEST: (u16, u16) = (24, 5);
-/// From these heights on there is room for the tabs, for a warning, for the legend.
+/// Least heights with room for the tabs, for a warning and for the legend.
 const TABS: u16 = 8;
 const WARNING: u16 = 12;
 const LEGEND: u16 = 14;
@@ -29,7 +29,7 @@ const BY_FOOTER: &str =
 const CLIENTS_FOOTER: &str =
     "q quit  ? help  tab panel  up down choose  enter details  s sort  / filter";
 
-/// Draws everything; tells how much there was to show.
+/// Draws everything; returns the extent of the content.
 pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) -> Extent {
     let mut page = Page {
         terminal,
@@ -65,7 +65,7 @@ pub fn draw(app: &App, terminal: TerminalStyle, area: Rect, buf: &mut Buffer) ->
     body.paint(app.scroll, &mut page, used..bottom)
 }
 
-/// Where and how lines are put.
+/// Buffer that lines are put into, and their style.
 struct Page<'a> {
     terminal: TerminalStyle,
     area: Rect,
@@ -110,7 +110,7 @@ fn cell_style(tone: Tone, terminal: TerminalStyle) -> Style {
     style
 }
 
-/// The lines above the table.
+/// Lines above the table.
 fn top(app: &App, area: Rect) -> Vec<Line> {
     let width = usize::from(area.width);
     let title = match app.view() {
@@ -145,7 +145,7 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
     out
 }
 
-/// What belongs beside a title of this width on a screen of that.
+/// State beside a title of this width, on a screen of `width`.
 fn state(app: &App, title: usize, width: usize) -> Line {
     match &app.link {
         Link::Gone { .. } => Line::of(Tone::Alarm, "AGENT GONE"),
@@ -185,7 +185,7 @@ fn tabs(chosen: Tab, width: usize) -> Line {
         }
         line
     };
-    // Beside them stand the filters.
+    // The filters stand beside the tabs, so the long names need room to spare.
     let long = line(true);
     if long.width() + 4 <= width {
         long
@@ -194,7 +194,7 @@ fn tabs(chosen: Tab, width: usize) -> Line {
     }
 }
 
-/// `line`, and `right` at the right margin; where both do not fit the right one is the news.
+/// `line`, with `right` at the right margin. Where both do not fit, `line` is cut, because `right` has the news.
 fn aside(line: Line, right: Line, width: usize) -> Line {
     let room = width.saturating_sub(right.width());
     if right.width() == 0 {
@@ -226,7 +226,7 @@ fn footer(app: &App) -> Line {
     }
 }
 
-/// The phases that bars of this panel show.
+/// Phases of the bars in this panel.
 fn names(app: &App) -> Option<&'static [&'static str]> {
     let view = app.view()?;
     match app.tab {
@@ -236,10 +236,10 @@ fn names(app: &App) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Headings with what stands below them, and the line with the mark.
+/// Headings with the lines below them, and the number of the line with the mark.
 struct Body(Vec<(Line, Vec<Line>)>, Option<usize>);
 
-/// Sets off the chosen row; tells at which line it stands.
+/// Highlights the marked row; returns the number of its line.
 fn mark(app: &App, view: &View, sections: &mut [(Line, Vec<Line>)], width: usize) -> Option<usize> {
     let marked = app.marked()?;
     let mut above = 0;
@@ -250,7 +250,7 @@ fn mark(app: &App, view: &View, sections: &mut [(Line, Vec<Line>)], width: usize
             *line = Line::of(Tone::Chosen, format!("{text:width$}"));
             return Some(above + i);
         }
-        // Below a table follow a blank and the next heading.
+        // A blank and the next heading follow a table.
         above += lines.len() + 2;
     }
     None
@@ -276,7 +276,7 @@ impl Body {
         };
         tables.iter_mut().for_each(|t| app.fill_history(t));
         if let Some(counted) = app.counted() {
-            // History is that of the whole server.
+            // History is kept for the whole server only, so this table comes without it.
             let counted = subject::counted(counted, &app.selection);
             tables.insert(tables.len().min(2), counted);
         }
@@ -297,7 +297,7 @@ impl Body {
         Body(out, marked)
     }
 
-    /// The heading above the first visible line stays on top of it.
+    /// Paints the lines from `scroll` on. The heading above the first visible line stays on top of it.
     fn paint(self, scroll: usize, page: &mut Page, rows: std::ops::Range<u16>) -> Extent {
         let mut lines = Vec::new();
         for (section, (head, below)) in self.0.iter().enumerate() {

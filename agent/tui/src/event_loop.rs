@@ -24,18 +24,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The first window, so that something is on the screen soon.
+/// Length of the first window, so that something is on the screen soon.
 const FIRST_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a client is listened to after each window, and its operations a second at most.
+/// Time for which a client's operations are sampled after each window, and the most operations per second of the sample.
 const SAMPLE: Duration = Duration::from_millis(300);
 const MOST_SAMPLED: u32 = 1000;
-/// Until a stop that we asked for has reached every thread.
+/// Delay until a stop that the program has sent to itself has reached every thread.
 const STOP_DELAY: Duration = Duration::from_millis(50);
 
 enum Event {
     Window(WindowEvent),
     Sample(Sample),
-    /// Of the stream with this number.
+    /// Line of the stream with this number.
     Breakdown(u64, anyhow::Result<Line>),
     Terminal(io::Result<TerminalEvent>),
     Signal(i32),
@@ -89,7 +89,7 @@ pub fn run(
     };
     loop {
         paint(&mut screen, &mut app, style)?;
-        // Whatever has come meanwhile is taken in before the next painting.
+        // All events that have come meanwhile are handled before the next painting.
         let first = events.recv();
         for event in first.into_iter().chain(events.try_iter()) {
             match event {
@@ -100,7 +100,7 @@ pub fn run(
                     take(&mut app, event, host);
                 }
                 Event::Sample(sample) => app.take_sample(sample),
-                // A key of this very batch may have asked for something else.
+                // A key of this batch of events may have changed the query: lines of an older stream are dropped.
                 Event::Breakdown(number, told) if streams.is_now(number, &app) => {
                     streams.failed |= told.is_err();
                     app.take_breakdown(told);
@@ -126,23 +126,23 @@ pub fn run(
     }
 }
 
-/// What there is to know of break-downs.
+/// Settings of break-downs.
 pub struct By {
-    /// Where to ask for them.
+    /// URL of the agent that gives them.
     pub agent: String,
-    /// What to show first.
+    /// Query to show first.
     pub first: Option<Query>,
 }
 
-/// The stream of the break-down that is on the screen, if one is.
+/// Stream of the break-down that is on the screen, if there is one.
 struct Streams {
     agent: String,
     sender: EventSender<Event>,
-    /// What was asked for.
+    /// Query of the stream.
     running: Option<Query>,
-    /// The number of the stream that is looked at; each has its own.
+    /// Number of the current stream; each stream has its own.
     now: Arc<AtomicU64>,
-    /// It has ended.
+    /// True if the stream has ended with an error.
     failed: bool,
 }
 
@@ -154,14 +154,14 @@ impl Streams {
             && self.now.load(Ordering::Relaxed) == number
     }
 
-    /// Asks once more where the last answer was none: the agent that tells of windows may be another one by now.
+    /// Asks again after an error: another agent may answer at the same address by now.
     fn try_again(&mut self) {
         if std::mem::take(&mut self.failed) {
             self.running = None;
         }
     }
 
-    /// Begins and ends streams as the screen needs them. One that is not looked at any more ends with its next line.
+    /// Starts and stops streams to match the visible panel. A hidden stream ends at its next line.
     fn follow(&mut self, app: &mut App) -> io::Result<()> {
         if app.wants_breakdown() == self.running.as_ref() {
             return Ok(());
@@ -189,7 +189,7 @@ impl Streams {
     }
 }
 
-/// Listens to a client for a moment.
+/// Samples the operations of a client for a moment.
 fn sample(windows: &mut WindowStream, client: IpAddr) -> Sample {
     let all = SlowFilter {
         over: Duration::ZERO,
@@ -222,11 +222,11 @@ fn paint(screen: &mut Screen, app: &mut App, style: TerminalStyle) -> io::Result
     Ok(())
 }
 
-/// What Ctrl-Z does where keys are not raw: the whole job stops, until the shell continues it.
+/// Suspends the program, as Ctrl-Z does where keys are not raw: the whole job stops until the shell continues it.
 fn suspend(screen: &mut Screen) -> io::Result<()> {
     give_back();
     rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-    // The stop may reach this thread a moment later; a job without a shell does not stop at all.
+    // The stop may reach this thread a moment later. A job without a shell does not stop at all.
     std::thread::sleep(STOP_DELAY);
     screen.again()
 }

@@ -1,11 +1,11 @@
-//! What the keys do and what the columns mean.
+//! Explanations of the keys and of the columns.
 
 use crate::bar::legend;
 use crate::spans::{Line, Tone};
 use crate::terminal_style::TerminalStyle;
 use nfscope_model::phase;
 
-// Lines of these stay below 80 columns.
+// Lines of these texts stay below 80 columns.
 const KEYS: &[&str] = &[
     "  1 to 6, tab, left, right   select a panel",
     "  s, S                       next, previous order      r    reverse the order",

@@ -1,4 +1,4 @@
-//! What rows were in the windows before, for the marks at the right of a wide screen.
+//! Values of rows in the windows before, for the sparklines at the right of a wide screen.
 
 use crate::panel;
 use crate::sparkline::MOST;
@@ -7,10 +7,10 @@ use crate::table::{Key, Selection, Sort, Table};
 use crate::view::View;
 use std::collections::{HashMap, VecDeque};
 
-/// A table's heading, a row's name and its version.
+/// Identity of a row: its table's heading, its name and its version.
 type RowId = (&'static str, String, Option<String>);
 
-/// What the rows of one window are sorted by.
+/// Sort values of the rows of one window.
 struct Moment {
     rows: HashMap<RowId, Sort>,
     seconds: f64,
@@ -53,19 +53,18 @@ impl History {
         }
     }
 
-    /// Forgets all: windows before and after a gap do not belong side by side.
+    /// Forgets all windows: those before and after a gap do not belong side by side.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Gives the rows of a table their values in the last windows, without the newest `unseen` ones; of one window there
-    /// is no history.
+    /// Gives the rows of a table their values in the last windows, without the newest `unseen` ones. A single window is no history.
     pub(super) fn fill(&self, table: &mut Table, order: Key, unseen: usize) {
         let seen = self.0.len().saturating_sub(unseen);
         if seen < 2 || !table.has_history() {
             return;
         }
-        // A table without this column, or without a number in it, tells how often instead.
+        // A table without this column, or without a number in it, has the history of its rates instead.
         let known = |key: Key| table.rows.iter().any(|r| r.sort.value(key).is_some());
         let key = if known(order) { order } else { Key::Rate };
         let values: Vec<_> = (table.rows.iter())
@@ -79,7 +78,7 @@ impl History {
     }
 }
 
-/// What a row without operations in a window has there: none of them, and no latency.
+/// Value of a row in a window. A row without operations has a rate, time and errors of zero, and no latency.
 fn value(moment: &Moment, id: &RowId, key: Key) -> Option<f64> {
     let rare = matches!(key, Key::Rate | Key::Time | Key::Errors);
     let Some(sort) = moment.rows.get(id) else {

@@ -1,4 +1,4 @@
-//! What each panel and the plain page consist of.
+//! Contents of each panel and of the plain page.
 
 use crate::spans::{Line, Tone};
 use crate::tab::Tab;
@@ -19,7 +19,7 @@ pub(super) fn tables(tab: Tab, view: &View, selection: &Selection) -> Vec<Table>
         Tab::Threads => vec![table_columns::pools(view), table_columns::rpc(view)],
         Tab::Disks => vec![table_columns::logs(view), table_columns::disks(view)],
         Tab::Clients => vec![table_columns::clients(view), table_columns::exports(view)],
-        // Not of a window.
+        // Break-downs do not come from a window.
         Tab::By => Vec::new(),
         Tab::Probes => vec![table_columns::coverage(view), table_columns::lost(view)],
     };
@@ -29,7 +29,7 @@ pub(super) fn tables(tab: Tab, view: &View, selection: &Selection) -> Vec<Table>
     all
 }
 
-/// Host, window, coverage, rate.
+/// Title line: host, window, coverage, rate.
 pub(super) fn title(v: &View) -> Line {
     let mut line = Line::of(Tone::Strong, format!("nfscope  {}", v.host));
     let mut say = |text: String| line.push(Tone::Plain, format!("   {text}"));
@@ -41,7 +41,7 @@ pub(super) fn title(v: &View) -> Line {
     line
 }
 
-/// The threads in one line.
+/// Line about the threads.
 pub(super) fn threads(v: &View) -> Line {
     let text = match v.pools.as_slice() {
         // Somebody serves these requests.
@@ -108,7 +108,7 @@ pub(super) fn findings(v: &View) -> Option<Line> {
     (!all.is_empty()).then(|| Line::of(Tone::Alarm, text))
 }
 
-/// What is not measured, in one line; `None` where nothing is missing.
+/// Warning about missing measurements; `None` where nothing is missing.
 pub(super) fn warning(v: &View) -> Option<Line> {
     let warn = |text| Some(Line::of(Tone::Warning, text));
     if !v.timed {
@@ -132,7 +132,7 @@ pub(super) fn warning(v: &View) -> Option<Line> {
     }
 }
 
-/// Every probe program: where it stands, and why.
+/// Lines about every probe program: its state, and the reason.
 pub(super) fn probes(v: &View) -> Vec<Line> {
     let mut out = vec![Line::of(Tone::Head, "STATE        PROBE   PROGRAMS")];
     for g in group(v.probes.iter()) {

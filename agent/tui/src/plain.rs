@@ -9,7 +9,7 @@ use crate::terminal_style::TerminalStyle;
 use crate::view::View;
 use nfscope_model::phase;
 
-/// Everything that the window tells, each line ended and none wider than `width`.
+/// All that the window has, each line ended and none wider than `width`.
 pub fn plain(view: &View, width: usize, style: TerminalStyle) -> String {
     let mut lines = vec![panel::title(view), panel::threads(view)];
     lines.extend(panel::server_state(view));

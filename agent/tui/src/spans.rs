@@ -1,10 +1,10 @@
-//! Lines made of pieces that are set off, for a screen and for a pipe alike.
+//! Lines of styled pieces, for a screen and for a pipe alike.
 
 use crate::terminal_style::TerminalStyle;
 use nfscope_text::table::cut;
 use std::fmt::Write;
 
-/// How a piece is set off.
+/// Style of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -13,16 +13,17 @@ pub(super) enum Tone {
     Dim,
     Warning,
     Alarm,
-    /// What is chosen.
+    /// A choice of the user.
     Chosen,
-    /// A phase, by its place in the list of phases.
+    /// A phase, by its index in the list of phases.
     Part(usize),
 }
 
 impl Tone {
-    /// Its place among the sixteen colours of every terminal: letters, then ground.
+    /// Letter and background colour, as numbers among the sixteen colours of every terminal.
     pub(super) fn colors(self) -> (Option<u8>, Option<u8>) {
-        // Green works, yellow and magenta wait for a thread's two classics, cyan and red for the rest; between them the rare.
+        // Colours of the phases: green for work, yellow and magenta for the two most common waits of a thread, cyan and red for the rest.
+        // Between them are the rare phases.
         const PARTS: [u8; 9] = [2, 3, 5, 6, 4, 12, 13, 14, 1];
         match self {
             Tone::Plain | Tone::Strong | Tone::Dim | Tone::Chosen => (None, None),
@@ -33,7 +34,7 @@ impl Tone {
         }
     }
 
-    /// Bold, dim, reversed.
+    /// Attributes: bold, dim, reversed.
     pub(super) fn weight(self) -> (bool, bool, bool) {
         match self {
             Tone::Plain | Tone::Part(_) => (false, false, false),
@@ -61,7 +62,7 @@ impl Line {
         self.0.iter().map(|(_, t)| t.chars().count()).sum()
     }
 
-    /// No wider than `width`; what is missing shows as `…`.
+    /// Cuts the line to `width`; `…` marks the cut.
     pub(super) fn cut(mut self, width: usize) -> Line {
         if self.width() <= width {
             return self;
@@ -78,7 +79,7 @@ impl Line {
         self
     }
 
-    /// For a pipe or a terminal without cursor: ANSI where there are colours, no blanks at the end.
+    /// Text for a pipe or a terminal without cursor: ANSI where there are colours, no blanks at the end.
     pub(super) fn print(&self, style: TerminalStyle) -> String {
         let mut out = String::new();
         for (tone, text) in &self.0 {

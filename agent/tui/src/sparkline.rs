@@ -1,13 +1,13 @@
-//! Values as marks of different height.
+//! Sparklines: values as marks of different height.
 
-/// Marks of a row at most, and so windows that are remembered.
+/// Most marks of a row, which is also the number of windows that are remembered.
 pub(super) const MOST: usize = 60;
-/// Marks from nothing to the row's highest value, and without letters beyond ASCII.
+/// Marks from zero to the row's highest value; then the same without letters beyond ASCII.
 const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_MARKS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
-/// One mark for each of the last `width` values, the newest at the right: the highest mark is the highest of them.
-/// A blank is a window that has no such value.
+/// Marks, one for each of the last `width` values, the newest at the right. The highest value gets the highest mark. A blank is a window
+/// without such a value.
 pub(super) fn marks(values: &[Option<f64>], width: usize, utf8: bool) -> String {
     let shown = &values[values.len().saturating_sub(width)..];
     let finite = |v: &&f64| v.is_finite();
@@ -18,7 +18,7 @@ pub(super) fn marks(values: &[Option<f64>], width: usize, utf8: bool) -> String 
         None => ' ',
         Some(v) if v <= 0.0 => marks[0],
         Some(v) if !v.is_finite() => marks[highest],
-        // Anything at all is more than nothing.
+        // A value above zero never gets the mark of zero.
         Some(v) => marks[((v / most * highest as f64).ceil() as usize).clamp(1, highest)],
     };
     shown.iter().map(mark).collect()
@@ -34,7 +34,7 @@ mod tests {
         assert_eq!(marks(&values, 9, true), "▁▂▅█");
         assert_eq!(marks(&values, 9, false), "_.=#");
         assert_eq!(marks(&values, 2, true), "▅█");
-        // The scale is that of what is shown.
+        // The scale is that of the values shown.
         assert_eq!(marks(&values[..3], 2, true), "▂█");
         let unknown = [None, Some(f64::INFINITY), Some(2.0), Some(0.0)];
         assert_eq!(marks(&unknown, 9, true), " ██▁");

@@ -1,4 +1,4 @@
-//! A client or an export by itself: chosen in its panel, then shown with all that is known of it.
+//! A client or an export by itself: chosen in its panel, then shown with all its measurements.
 
 use crate::breakdown::Breakdown;
 use crate::panel;
@@ -13,10 +13,10 @@ use nfscope_text::units::seconds;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The row of all that have none of their own.
+/// Row that sums up all clients or exports without a row of their own.
 const OTHER: &str = "other";
 
-/// Who a row of the panel of clients is about.
+/// Client or export that a row is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Address, `local` or `other`.
@@ -26,7 +26,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Of a client that has one.
+    /// Address of a client that has one.
     pub(super) fn address(&self) -> Option<IpAddr> {
         match self {
             Subject::Client(name) => name.parse().ok(),
@@ -34,7 +34,7 @@ impl Subject {
         }
     }
 
-    /// As its row is called.
+    /// Name of its row.
     fn name(&self) -> &str {
         match self {
             Subject::Client(name) | Subject::Export(name) => name,
@@ -48,14 +48,14 @@ impl Subject {
         }
     }
 
-    /// What only its operations have; `None` of `other`, who is many.
+    /// Filter that selects its operations; `None` for `other`, which is many clients or exports.
     fn filter(&self) -> Option<Filter> {
         let text = format!("{}:{}", self.dimension().name(), self.name());
         let one = self.name() != OTHER;
         one.then(|| Filter::parse(&text).ok()).flatten()
     }
 
-    /// The break-down that tells its operations, at about this interval.
+    /// Query of the break-down of its operations, at about this interval.
     pub(super) fn query(&self, interval: Duration) -> Option<Query> {
         let by = vec![Dimension::Version, Dimension::Op];
         let query = Query::new(by, vec![self.filter()?]).ok()?;
@@ -63,7 +63,7 @@ impl Subject {
     }
 }
 
-/// The rows of that panel as they are selected, table by table.
+/// Clients and exports of that panel as they are selected, table by table.
 pub(super) fn subjects(view: &View, selection: &Selection) -> Vec<Vec<Subject>> {
     let tables = panel::tables(Tab::Clients, view, selection);
     let kinds = [Subject::Client as fn(String) -> Subject, Subject::Export];
@@ -75,7 +75,7 @@ pub(super) fn subjects(view: &View, selection: &Selection) -> Vec<Vec<Subject>> 
         .collect()
 }
 
-/// The row that is `by` rows below the chosen one, within the list; the first where that one is gone.
+/// Row that is `by` rows below the chosen one, within the list; the first row where the chosen one is gone.
 pub(super) fn step(all: &[Subject], chosen: Option<&Subject>, by: isize) -> Option<Subject> {
     let last = all.len().checked_sub(1)?;
     let at = chosen.and_then(|c| all.iter().position(|s| s == c));
@@ -83,7 +83,7 @@ pub(super) fn step(all: &[Subject], chosen: Option<&Subject>, by: isize) -> Opti
     all.get(to).cloned()
 }
 
-/// Its row, the requests that threads have in hand for it, and the operations that it was listened to for.
+/// Tables of the client or export: its row, its requests in hand, and its sampled operations.
 pub(super) fn tables(
     subject: &Subject,
     view: &View,
@@ -109,12 +109,12 @@ pub(super) fn tables(
     all
 }
 
-/// Every operation, as the kernel counts them.
+/// Table of all its operations, as the kernel counts them.
 pub(super) fn counted(counted: &Breakdown, selection: &Selection) -> Table {
     counted.table(&everything(selection))
 }
 
-/// The filter was for who is to be found.
+/// The selection without its filter, which was for finding the client or export.
 fn everything(selection: &Selection) -> Selection {
     Selection {
         text: String::new(),
@@ -123,7 +123,7 @@ fn everything(selection: &Selection) -> Selection {
     }
 }
 
-/// What the tables leave open, and where it can be had.
+/// Notes on the limits of the tables, and on commands that show more.
 pub(super) fn notes(
     subject: &Subject,
     counted: Option<&Breakdown>,
@@ -191,7 +191,7 @@ pub(super) fn notes(
     (Line::of(Tone::Head, head), lines.collect())
 }
 
-/// A word as a shell takes it.
+/// Word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-:=+@%".contains(c);
     match word.chars().all(plain) {
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(to(Some(2), 9), Some(all[2].clone()));
         assert_eq!(to(Some(1), isize::MIN), Some(all[0].clone()));
         assert_eq!(to(Some(1), isize::MAX), Some(all[2].clone()));
-        // Its row has gone meanwhile.
+        // The row of the chosen export has gone meanwhile.
         let gone = Subject::Export("a".into());
         assert_eq!(step(&all, Some(&gone), 1), Some(all[0].clone()));
         assert_eq!(step(&[], None, 1), None);

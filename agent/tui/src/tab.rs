@@ -1,6 +1,6 @@
 //! The panels.
 
-/// One panel of the screen.
+/// A panel of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
     /// Procedures and component operations.
@@ -11,14 +11,14 @@ pub enum Tab {
     Disks,
     /// Clients, exports.
     Clients,
-    /// What somebody asks for.
+    /// A break-down by the user's query.
     By,
-    /// Coverage, what was lost, what does not run.
+    /// Coverage, lost events, programs that do not run.
     Probes,
 }
 
 impl Tab {
-    /// From left to right.
+    /// Panels from left to right.
     pub const ALL: [Tab; 6] = [
         Tab::Operations,
         Tab::Threads,
@@ -28,7 +28,7 @@ impl Tab {
         Tab::By,
     ];
 
-    /// In full, and where there is little room.
+    /// Name in full, and a short one for narrow screens.
     pub(super) fn names(self) -> (&'static str, &'static str) {
         match self {
             Tab::Operations => ("Operations", "Ops"),

@@ -1,4 +1,4 @@
-//! A table that fits its screen: columns shrink, then go, the least important first.
+//! A table that fits its screen: columns shrink, then are left out, the least important ones first.
 
 use crate::bar::bar;
 use crate::spans::{Line, Tone};
@@ -8,28 +8,28 @@ use crate::view::Phases;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Widest bar: more cells would not tell more.
+/// Widest bar: more cells would not show more.
 const WIDEST_BAR: usize = 40;
-/// Longest name of a client, an export, a device; longer ones are cut, with a mark.
+/// Longest name of a client, an export or a device. Longer names are cut, with a mark.
 const LONGEST: usize = 40;
 /// A width that cuts nothing.
 pub const WIDE: usize = usize::MAX;
 /// Narrowest column of history, and the gap before it.
 const LEAST_HISTORY: usize = 12;
 const HISTORY_GAP: usize = 2;
-/// What stands in place of a bar that is not known.
+/// Text in place of a bar of unknown phases.
 const NO_PHASES: &str = "no phases";
 
-/// What rows can be sorted by.
+/// Sort keys of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Time, and so share of it.
+    /// Time, which also orders by share of it.
     Time,
-    /// Per second.
+    /// Rate per second.
     Rate,
     /// Median.
     P50,
-    /// 99 of 100.
+    /// 99th percentile.
     P99,
     /// Maximum.
     Max,
@@ -40,7 +40,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// In the order in which a key steps through them.
+    /// Keys in the order in which the user steps through them.
     pub const ALL: [Key; 7] = [
         Key::Time,
         Key::Rate,
@@ -52,27 +52,27 @@ impl Key {
     ];
 }
 
-/// One column.
+/// A column of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) head: &'static str,
     pub(super) key: Option<Key>,
-    /// Names are on the left and may be cut, numbers are on the right and may not.
+    /// True for names: they are on the left and may be cut. Numbers are on the right and may not.
     pub(super) left: bool,
     pub(super) min: usize,
-    /// The lower, the sooner it goes where there is no room.
+    /// Importance: columns with the lowest rank are left out first.
     pub(super) rank: u8,
 }
 
 #[derive(Debug)]
 pub(super) enum Cell {
     Text(Tone, String),
-    /// Not known, or nothing of it.
+    /// An unknown or missing value.
     None,
     Bar(Option<Phases>),
 }
 
-/// What a row is sorted and found by.
+/// Values by which a row is sorted and found.
 #[derive(Debug, Default)]
 pub(super) struct Sort {
     pub(super) time: Option<f64>,
@@ -82,7 +82,7 @@ pub(super) struct Sort {
     pub(super) max: Option<f64>,
     pub(super) errors: Option<f64>,
     pub(super) name: String,
-    /// Name of an address, by which the row is found, too.
+    /// Name of the address, by which the row is found, too.
     pub(super) called: String,
     pub(super) version: Option<String>,
 }
@@ -111,22 +111,22 @@ pub(super) struct Row {
 pub(super) struct Table {
     pub(super) columns: Cow<'static, [Column]>,
     pub(super) rows: Vec<Row>,
-    /// What stands in place of rows where there are none.
+    /// Text in place of rows where there are none.
     pub(super) empty: String,
-    /// What they are ordered by in the last windows, for each row; `None` where nothing is remembered.
+    /// Values of the sort key in the last windows, for each row; `None` where no windows are remembered.
     pub(super) history: Option<(Key, Vec<Vec<Option<f64>>>)>,
 }
 
-/// Which rows, in which order.
+/// Filter and order of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// Order; [`Key::Name`] rises, all others fall.
     pub key: Key,
-    /// The other way round.
+    /// Reverses the order.
     pub reverse: bool,
-    /// Only this NFS version, where rows have one.
+    /// NFS version of the rows to show, in tables that have versions; `None` shows all.
     pub version: Option<String>,
-    /// Only names that contain this, in any case.
+    /// Text that the names of the rows to show contain, in any case.
     pub text: String,
 }
 
@@ -156,7 +156,7 @@ impl Selection {
         let way = |o: Ordering| if self.reverse { o.reverse() } else { o };
         let name = || a.name.cmp(&b.name).then(a.version.cmp(&b.version));
         match (a.value(self.key), b.value(self.key)) {
-            // Unknown is last, whichever way.
+            // Unknown values are last in both directions.
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(a), Some(b)) => way(b.total_cmp(&a)).then_with(name),
@@ -167,18 +167,18 @@ impl Selection {
 }
 
 impl Table {
-    /// What tells it from the other tables: the heading of its names.
+    /// Name that distinguishes the table from others: the heading of its names.
     pub(super) fn name(&self) -> &'static str {
         let named = |c: &&Column| c.key == Some(Key::Name);
         self.columns.iter().find(named).map_or("", |c| c.head)
     }
 
-    /// Only what is counted has a course.
+    /// Returns true for tables with rates: only counts have a history.
     pub(super) fn has_history(&self) -> bool {
         self.columns.iter().any(|c| c.key == Some(Key::Rate))
     }
 
-    /// The heading of the column of history, and its values.
+    /// Heading of the column of history, and its values.
     fn history(&self) -> Option<(String, &[Vec<Option<f64>>])> {
         let (key, values) = self.history.as_ref()?;
         let column = self.columns.iter().find(|c| c.key == Some(*key));
@@ -189,7 +189,7 @@ impl Table {
         Some((format!("{head} HISTORY").trim_start().to_owned(), values))
     }
 
-    /// Only what is selected, sorted. What cannot be sorted so keeps its order.
+    /// Keeps the selected rows and sorts them. Rows without the sort key keep their order.
     pub(super) fn select(&mut self, selection: &Selection) {
         let before = self.rows.len();
         self.rows.retain(|r| selection.has(&r.sort));
@@ -200,7 +200,7 @@ impl Table {
             .sort_by(|a, b| selection.compare(&a.sort, &b.sort));
     }
 
-    /// The heading and the rows, no wider than `width`. The heading tells the order where it can be chosen.
+    /// Heading and rows, no wider than `width`. The heading shows the order where the user can choose it.
     pub(super) fn lines(
         &self,
         width: usize,
@@ -209,7 +209,7 @@ impl Table {
     ) -> (Line, Vec<Line>) {
         let heads: Vec<String> = self.columns.iter().map(|c| head(c, order)).collect();
         let whole = |widths: &[Option<usize>]| widths.iter().all(Option::is_some);
-        // History is for screens that have room beside everything else.
+        // History is shown only on screens that have room beside everything else.
         let past = self.history().and_then(|(head, values)| {
             let least = head.len().max(LEAST_HISTORY) + HISTORY_GAP;
             let widths = self.widths(&heads, width.checked_sub(least)?, 2);
@@ -219,7 +219,7 @@ impl Table {
             let most = marks.clamp(least - HISTORY_GAP, sparkline::MOST);
             fits.then(|| (head, values, widths, left.min(most)))
         });
-        // Wide gaps where they cost no column.
+        // The gaps are wide where that costs no column.
         let (gap, widths) = match &past {
             Some((_, _, widths, _)) => (2, widths.clone()),
             None => match self.widths(&heads, width, 2) {
@@ -274,7 +274,7 @@ impl Table {
         (head, rows)
     }
 
-    /// A width for each column that stays.
+    /// Width of each column; `None` for a column that is left out.
     fn widths(&self, heads: &[String], total: usize, gap: usize) -> Vec<Option<usize>> {
         let natural = |i: usize| {
             let cells = self.rows.iter().map(|r| match &r.cells[i] {
@@ -300,7 +300,7 @@ impl Table {
                 _ => break,
             }
         }
-        // Names take back what the departed left, then the bar grows.
+        // Names grow into the room of the columns left out, then the bar grows.
         for (i, c) in self.columns.iter().enumerate().filter(|(_, c)| c.left) {
             let room = total.saturating_sub(used(&out));
             let want = natural(i);
@@ -316,15 +316,15 @@ impl Table {
     }
 }
 
-/// Columns with gaps between them.
+/// Total width of the columns with gaps between them.
 fn used(widths: &[Option<usize>], gap: usize) -> usize {
     let widths = widths.iter().flatten();
     widths.clone().sum::<usize>() + gap * widths.count().saturating_sub(1)
 }
 
-/// The rank of a column that stays whatever the width.
+/// Rank of a column that is never left out.
 pub(super) const NEVER: u8 = u8::MAX;
-/// The heading of the column with the bar.
+/// Heading of the column with the bar.
 pub(super) const BAR: &str = "PHASES";
 
 fn head(column: &Column, order: Option<&Selection>) -> String {

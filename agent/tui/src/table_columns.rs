@@ -6,7 +6,7 @@ use crate::view::{SampledOp, View};
 use nfscope_model::HeldRequest;
 use nfscope_text::units::{bytes, percent, rate, seconds};
 
-/// Part of the time from which threads are scarce.
+/// Part of the time with a request from which on threads count as scarce.
 const SCARCE: f64 = 0.9;
 
 pub(super) const fn left(head: &'static str, key: Option<Key>, min: usize, rank: u8) -> Column {
@@ -339,7 +339,7 @@ pub(super) fn exports(v: &View) -> Table {
 const SAMPLED: &[Column] = &[
     left("VER", None, 3, 6),
     left("OPERATION", Some(Key::Name), 14, NEVER),
-    // Not by Key::Rate: a sample is no part of the history of the server's operations.
+    // This column has no Key::Rate, because a sample is no part of the history of the server's operations.
     right("SEEN", None, 7, 8),
     right("P50", Some(Key::P50), 7, 4),
     right("MAX", Some(Key::Max), 7, 7),
@@ -348,7 +348,7 @@ const SAMPLED: &[Column] = &[
     left(BAR, None, 9, 3),
 ];
 
-/// The operations of one client that were listened for.
+/// Table of the sampled operations of one client.
 pub(super) fn sampled(ops: &[SampledOp]) -> Table {
     let row = |o: &SampledOp| Row {
         sort: Sort {
@@ -392,7 +392,7 @@ const HELD: &[Column] = &[
     left("EXPORT", None, 16, 6),
 ];
 
-/// Requests in hand: the newer the sooner they end, so that none of them may be an old one.
+/// Table of requests in hand. Newer requests end sooner, so that none of them may be an old one.
 pub(super) fn held<'a>(requests: impl Iterator<Item = &'a HeldRequest>) -> Table {
     let text = |text: Option<String>| text.map_or(Cell::None, |t| name(&t));
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -477,7 +477,7 @@ pub(super) fn lost(v: &View) -> Table {
     }
 }
 
-/// Nothing measured is another thing than nothing happened.
+/// Text of an empty table. It distinguishes "not measured" from "nothing happened".
 fn empty(v: &View, section: &str, nothing: &str) -> String {
     if v.not_measured.contains(&section) {
         "not measured on this host: see `nfscope check`".to_owned()

@@ -1,4 +1,4 @@
-//! The terminal, taken and given back: at the end, on an error, on a signal and on a panic.
+//! Takes the terminal and gives it back: at the end, on an error, on a signal and on a panic.
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -12,14 +12,16 @@ use ratatui::layout::Rect;
 use std::io::{self, Stdout};
 use std::sync::Once;
 
-/// A terminal with raw keys and a screen of its own; dropping it gives it back. The mouse stays the terminal's.
+/// A terminal with raw keys and a screen of its own. Dropping it gives the terminal back. The mouse stays the terminal's.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
+    /// Takes the terminal.
+    ///
     /// # Errors
-    /// Where keys cannot be read from the terminal, or it cannot be written to.
+    /// When keys cannot be read from the terminal, or it cannot be written to.
     pub fn take() -> io::Result<Screen> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
@@ -43,15 +45,15 @@ impl Screen {
         &mut self.terminal
     }
 
-    /// Takes it again, as after a suspension, and forgets what was on it.
+    /// Takes the terminal again after a suspension, and forgets what was on it.
     ///
     /// # Errors
     /// When the terminal is gone.
     pub(crate) fn again(&mut self) -> io::Result<()> {
-        // A shell may have changed modes that count as taken here.
+        // A shell may have changed modes that this program takes for set.
         let _ = disable_raw_mode();
         enter()?;
-        // Not `clear`: it asks the terminal for its cursor, and the answer goes to the thread that reads keys.
+        // `clear` is not used here: it asks the terminal for its cursor, and the thread that reads keys would get the answer.
         let size = self.terminal.size()?;
         self.terminal
             .resize(Rect::new(0, 0, size.width, size.height))
@@ -64,13 +66,13 @@ impl Drop for Screen {
     }
 }
 
-// Cleared, for terminals that have no other screen.
+// Enters the alternate screen and clears it, for terminals that have no other screen.
 fn enter() -> io::Result<()> {
     enable_raw_mode()?;
     execute!(io::stdout(), EnterAlternateScreen, Clear(All), Hide).inspect_err(|_| give_back())
 }
 
-/// Harmless where nothing was taken. A terminal that is gone needs nothing.
+/// Gives the terminal back. That is harmless where it was not taken. Errors are ignored, because a terminal that is gone needs nothing.
 pub(crate) fn give_back() {
     let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();

@@ -1,19 +1,19 @@
-//! What the terminal can show.
+//! Capabilities of the terminal.
 
 use nfscope_text::console::steers;
 use std::borrow::Cow;
 
-/// Colours and letters at hand.
+/// Colours and characters that the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalStyle {
-    /// Colours; without them bars are made of letters.
+    /// True with colours. Without them bars are made of letters.
     pub color: bool,
-    /// More letters than ASCII.
+    /// True with characters beyond ASCII.
     pub utf8: bool,
 }
 
 impl TerminalStyle {
-    /// As the environment has it: NO_COLOR, TERM, and the locale's character set.
+    /// Capabilities by the environment: NO_COLOR, TERM, and the locale's character set.
     pub fn of(var: impl Fn(&str) -> Option<String>) -> TerminalStyle {
         let set = |name| var(name).filter(|v| !v.is_empty());
         let locale = set("LC_ALL")
@@ -26,8 +26,8 @@ impl TerminalStyle {
         }
     }
 
-    /// `text` with nothing in it that this terminal does not show, letter by letter. Names come from clients and
-    /// administrators: what would steer a terminal is replaced too.
+    /// Replaces the characters of `text` that this terminal does not show. Names come from clients and admins, so control characters are
+    /// replaced, too.
     pub fn show<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let fine = |c: char| !steers(c) && (self.utf8 || c.is_ascii());
         if text.chars().all(fine) {
@@ -45,7 +45,7 @@ impl TerminalStyle {
     }
 }
 
-/// True for a terminal without a cursor that can be moved.
+/// Returns true for a terminal without a cursor that can be moved.
 pub fn is_dumb(var: &impl Fn(&str) -> Option<String>) -> bool {
     var("TERM").is_none_or(|t| t.is_empty() || t == "dumb")
 }

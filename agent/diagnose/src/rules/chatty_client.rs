@@ -38,7 +38,8 @@ struct Queries {
 }
 
 impl Queries {
-    /// A COMPOUND usually has one operation as its purpose. A COMPOUND without any other operation is a query.
+    /// Counts the queries of a window. A COMPOUND usually has one operation as its purpose. A COMPOUND without any other operation is a
+    /// query.
     fn of(b: &Breakdown) -> Queries {
         let is_query = |o: &str| METADATA_OPS.contains(&o) || COMPOUND_FRAME_OPS.contains(&o);
         let others = (b.ops.iter()).filter(|o| o.version != "3" && !is_query(&o.op));
@@ -144,7 +145,7 @@ fn advice(queries: &Queries, metadata_only: bool) -> Vec<String> {
 fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
     let clients = b.clients.iter().filter_map(|c| {
         let of_requests = part(c.walks, c.requests?).min(1.0);
-        // Requests that open are in this time, too: of a client that does little else these are few.
+        // `open_seconds` includes requests that open a file, so only a part by number counts. A client that mostly walks has few of them.
         let share = part(
             c.open_seconds? * part(c.walks, c.walks + c.opens),
             b.residence,
@@ -162,7 +163,7 @@ fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
 
 fn query_seconds(context: &Context, queries: &Queries) -> f64 {
     let b = context.breakdown;
-    // Only the cost of the query itself counts. A wait for a disk is none, however fast the disk is.
+    // Only the cost of the query itself counts. A wait for a disk is not part of it, however fast the disk is.
     let cost = |o: &Op| (context.attribution.unattributed(o) - o.phases.disk).max(0.0);
     let cost_of = |names: &[&str]| sum(b.ops_named(names).map(cost));
     // Operations that frame a COMPOUND count in proportion to the COMPOUNDs that are queries.

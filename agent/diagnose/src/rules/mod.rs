@@ -1,5 +1,5 @@
-//! One rule a kind of finding, in a file with the kind's name. A rule returns what its cause explains, whether that is worth
-//! a finding, and the words for it.
+//! One rule for each kind of finding, in a file with the kind's name. A rule returns the share that its cause explains, whether that is a
+//! finding, and the sentences about it.
 
 mod bad_rpcs;
 mod chatty_client;
@@ -66,7 +66,7 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
-/// Sentences on what clients wait for outside the server when the window ends: a server with any is not called healthy.
+/// Sentences about waits of clients outside the server when the window ends: a server with any such wait is not called healthy.
 pub fn outstanding(b: &Breakdown) -> Vec<String> {
     let clients = b.unacknowledged.iter().flatten();
     let late = clients.filter(|c| unacknowledged::is_late(c));

@@ -1,4 +1,4 @@
-//! What is said of recalls, by those rules whose cause they may be.
+//! Evidence about recalls, for the rules whose cause they may be.
 
 use crate::recalls::Recalls;
 use crate::rules::evidence::{evidence, tail};
@@ -6,10 +6,10 @@ use nfscope_model::family as f;
 use nfscope_model::finding::Evidence;
 use nfscope_text::units::{many, seconds};
 
-/// So many clients are named.
+/// Most clients that are named.
 const NAMED: usize = 2;
 
-/// How long clients take, and who they are.
+/// Evidence about the times that clients take, and about the clients.
 pub fn all(recalls: &Recalls) -> Vec<Evidence> {
     let mut all = Vec::new();
     if let Some((h, mean)) = recalls.returned.as_ref().and_then(|h| Some((h, h.mean()?))) {

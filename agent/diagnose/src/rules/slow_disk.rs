@@ -100,7 +100,7 @@ fn foreign_advice(context: &Context, does: &str) -> String {
     )
 }
 
-/// What was read, where others than nfsd read most of it.
+/// I/O of the exports' devices, if other programs than nfsd read most of it.
 fn foreign_reads(context: &Context) -> Option<ExportIo> {
     (context.breakdown.export_io)
         .filter(|io| io.read > io.written && io.foreign_read() >= FOREIGN_READ)

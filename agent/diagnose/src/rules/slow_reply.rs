@@ -8,7 +8,7 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::{many, seconds};
 
-/// A longer round trip points to the network, a shorter one to the client.
+/// Least round trip that points to the network; a shorter one points to the client.
 const LONG_ROUND_TRIP_SECONDS: f64 = 10e-3;
 /// No link is long from here to there.
 const NEAR_SECONDS: f64 = 1e-3;
@@ -108,7 +108,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     all
 }
 
-/// What the round trip of a client says of its replies.
+/// Text about a client's round trip and its replies.
 fn round_trip(client: &Client, rtt: f64) -> String {
     let each = mean(client.reply.unwrap_or(0.0), client.ops);
     let of_it = match rtt {

@@ -10,7 +10,7 @@ use crate::thresholds::{
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
-/// COMMITs for each unstable WRITE from which on these WRITEs are synchronous, too.
+/// Least number of COMMITs per unstable WRITE from which on these WRITEs count as synchronous, too.
 const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
 
 /// Requests that make data durable.
@@ -21,7 +21,7 @@ struct SyncWrites {
     flushes: f64,
     /// The part of the WRITEs that is synchronous.
     write_ratio: f64,
-    /// Bytes for each stable WRITE or COMMIT.
+    /// Bytes per stable WRITE or COMMIT.
     bytes_each: f64,
     /// The part of the requests that are synchronous WRITEs or COMMITs.
     of_requests: f64,
@@ -59,14 +59,14 @@ pub fn rule(context: &Context) -> RuleResult {
     let one = one_client(context, &sync, is_active).filter(|_| !of_all);
     let share = one.as_ref().map_or(share, |one| one.share);
     let lost = part(share * b.residence, b.length);
-    // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
+    // A kernel without BTF of nfsd does not show the stability of WRITEs.
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
     let known = measured || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
         of_threads: 0.0,
-        // Each of them is quick: only clients that do little else lose much.
+        // Each request is quick, so only clients that do little else lose much.
         condition: lost >= if is_active { END_MANY_LOST } else { MANY_LOST }
             && b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
@@ -107,7 +107,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// A client that mostly writes synchronously. The stability of WRITEs is not counted by client: theirs is that of all.
+/// A client that mostly writes synchronously. The stability of WRITEs is not counted by client, so that of all WRITEs is used.
 fn one_client(context: &Context, sync: &SyncWrites, active: bool) -> Option<Mostly> {
     let (b, a) = (context.breakdown, context.attribution);
     let counted = context.observed.clients.as_ref();
@@ -126,7 +126,7 @@ fn of_one(one: &Mostly) -> Evidence {
     of_client(one, what, SYNC_RATIO)
 }
 
-/// Advice of a faster log, by what operations wait for the log that is there.
+/// Advice about a faster log, by the operations that wait for the present one.
 fn faster_log(b: &Breakdown) -> Option<String> {
     let waits = b.phases.and_then(|p| p.log);
     let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));

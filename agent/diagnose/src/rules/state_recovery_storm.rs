@@ -1,5 +1,5 @@
-//! `state_recovery_storm`: clients make new leases and sessions, or ask which of their states are left, instead of working. Each
-//! such request is quick, so that nothing else shows it.
+//! `state_recovery_storm`: clients make new leases and sessions, or ask which of their states are left, instead of working. Each such
+//! request is quick, so nothing else shows the problem.
 
 use crate::breakdown::{Breakdown, Op, part, sum};
 use crate::by_client::ClientOps;
@@ -25,9 +25,9 @@ const NEW_LEASE: [&str; 8] = [
     "setclientid",
     "setclientid_confirm",
 ];
-/// Operations that ask which states are left, and let go of the others.
+/// Operations that ask which states are left, and free the others.
 const LOST_STATE: [&str; 2] = ["test_stateid", "free_stateid"];
-/// The evidence names so many operations.
+/// Most owners, clients and operations that the evidence names.
 const NAMED: usize = 4;
 
 fn count(b: &Breakdown, names: &[&str]) -> f64 {
@@ -38,7 +38,7 @@ fn recoveries(r: &Retrying) -> f64 {
     sum(r.recovers.iter().map(|a| a.count))
 }
 
-/// True if a client finds its lease, session or state gone again and again, however many others work.
+/// Returns true if a client finds its lease, session or state gone again and again, however many others work.
 fn recovers_again_and_again(r: &Retrying) -> bool {
     let n = recoveries(r);
     n >= MIN_RECOVERIES && r.requests.is_some_and(|all| n >= RECOVERING_RATIO * all)
@@ -140,7 +140,7 @@ fn busy_client(context: &Context) -> Option<(String, Evidence)> {
     Some((busy.client.clone(), evidence))
 }
 
-/// Clients that the kernel takes for one.
+/// Evidence about clients that the kernel takes for one.
 fn shared_evidence(owner: &SharedOwner) -> Evidence {
     let addresses: Vec<_> = owner.addresses.iter().map(String::as_str).collect();
     let text = format!(

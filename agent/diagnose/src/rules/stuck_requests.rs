@@ -1,5 +1,5 @@
-//! `stuck_requests`: threads have had requests in hand for long, now. A request counts in no histogram before it has ended, so
-//! nothing else shows a disk that hangs.
+//! `stuck_requests`: threads have had requests in hand for long, now. A request is in no histogram before it has ended, so nothing else
+//! shows a disk that hangs.
 
 use crate::breakdown::{Breakdown, Pending, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
@@ -12,13 +12,13 @@ use nfscope_model::{HeldRequest, Histogram};
 use nfscope_text::units::{many, seconds};
 use std::cmp::Ordering;
 
-/// Who waits for this may wait behind another one that is stuck.
+/// Wait of requests that may wait behind another stuck one.
 const LOCK: &str = "lock";
 /// Waits for devices below the export.
 const FOR_DEVICES: [&str; 2] = ["disk", "throttle"];
-/// The evidence describes so many requests.
+/// Most requests that the evidence describes.
 const NAMED_REQUESTS: usize = 3;
-/// The evidence names so many functions of a kernel stack.
+/// Most functions of a kernel stack that the evidence names.
 const NAMED_FUNCTIONS: usize = 8;
 
 /// A kind of finding whose cause requests in hand wait for, in words: requests that have not ended are in no histogram, and a cause that
@@ -63,7 +63,7 @@ fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
     all
 }
 
-/// What to look at when no thread takes requests.
+/// Advice if no thread takes requests.
 fn threads_advice(illumos: bool) -> &'static str {
     match illumos {
         true => {
@@ -75,7 +75,8 @@ fn threads_advice(illumos: bool) -> &'static str {
     }
 }
 
-/// First those that wait for something outside, which others may wait for behind a lock; of either, the oldest first.
+/// Order of stuck requests: first those that wait for something outside, because others may wait for them behind a lock; then the oldest
+/// first.
 pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
     (a.wait == LOCK)
         .cmp(&(b.wait == LOCK))
@@ -87,7 +88,7 @@ fn is_stuck(b: &Breakdown, r: &HeldRequest) -> bool {
     r.seconds >= STUCK_SECONDS || (unusual && r.seconds >= MIN_UNUSUAL_SECONDS)
 }
 
-/// What the operation takes on average, by those that ended in the window.
+/// Mean time of the operation, from those that ended in the window.
 fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
     let mut same = b
         .ops
@@ -97,7 +98,7 @@ fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
     Some(mean(op.seconds, op.count))
 }
 
-/// Connections whose requests no thread takes, although threads take others sooner, or none at all.
+/// Connections whose requests no thread takes, although threads take other requests sooner, or take none at all.
 fn not_taken(b: &Breakdown) -> Option<Pending> {
     let usual = b.longest_queue_p99.unwrap_or(0.0);
     b.pending.filter(|p| {
@@ -109,11 +110,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let stuck = stuck(b);
     let not_taken = not_taken(b);
-    // Some are counted and not described.
+    // Some stuck requests are counted and not described.
     let number = b.stuck.unwrap_or(0.0).max(stuck.len() as f64);
-    // What they have cost so far, beside the residence of requests that have ended.
+    // Time of the stuck requests in this window, beside the residence of requests that have ended.
     let held = sum(stuck.iter().map(|r| r.seconds.min(b.length)));
-    // Of each connection one request is known to have waited as long as that.
+    // Each connection has one request that is known to have waited for `STUCK_SECONDS`.
     let waited = not_taken.map_or(0.0, |p| {
         (p.connections - 1.0) * STUCK_SECONDS + p.oldest.min(b.length)
     });
@@ -225,7 +226,7 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
     all
 }
 
-/// Where in the kernel a thread sleeps.
+/// Evidence about the kernel functions in which a thread sleeps.
 pub fn stack_evidence(thread: u32, held: f64, stack: &[String]) -> Evidence {
     let text = format!("thread {thread} sleeps in {}", named_functions(stack));
     evidence(&f::OLDEST_REQUEST.info, held, None, text)
@@ -258,7 +259,7 @@ fn description(r: &HeldRequest) -> String {
     text
 }
 
-/// The label `wait` in words.
+/// Text for a label `wait`.
 fn wait_name(wait: &str) -> &str {
     match wait {
         "cpu" => "a CPU, or runs",
@@ -278,12 +279,12 @@ fn wait_name(wait: &str) -> &str {
 struct Completions<'a> {
     device: &'a str,
     number: f64,
-    /// Seconds of each on average.
+    /// Mean seconds of a request.
     each: Option<f64>,
 }
 
-/// Requests that each device below any export completed, the least first. Empty where that is not measured. A device may be below several
-/// exports, of which the breakdown names one, so that the devices of one export are not told from those of others.
+/// Requests that each device below any export completed, the least first. Empty if they are not measured. A device may be below several
+/// exports, of which the breakdown names one, so the devices of one export cannot be distinguished from those of others.
 fn completions(b: &Breakdown) -> Vec<Completions<'_>> {
     if b.lacks(&f::BLOCK_DEVICE.info) {
         return Vec::new();
@@ -304,13 +305,14 @@ fn completions(b: &Breakdown) -> Vec<Completions<'_>> {
     all
 }
 
-/// Whether every device below exports completed requests all the while: this request has been in hand for longer than the window.
+/// Returns true if every device below exports completed requests during the whole time: this request has been in hand for longer than the
+/// window.
 fn devices_answer(b: &Breakdown, completed: &[Completions], r: &HeldRequest) -> bool {
     let least = completed.first();
     r.seconds >= b.length && least.is_some_and(|c| c.number >= MIN_COUNT)
 }
 
-/// Requests that the only device below exports completed, or the one that completed least where each of them has answered.
+/// Evidence about the only device below exports, or about the one that completed the fewest requests if all of them answer.
 fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
     let for_devices = |r: &&&HeldRequest| FOR_DEVICES.contains(&r.wait.as_str());
     let r = stuck.iter().find(for_devices)?;
@@ -335,7 +337,7 @@ fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidenc
     Some(evidence(&f::BLOCK_DEVICE.info, least.number, None, text))
 }
 
-/// What to do about each kind of wait: the most frequent first, and locks last.
+/// Advice for each kind of wait: the most frequent one first, and locks last.
 fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
     let illumos = b.illumos;
     let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();

@@ -9,7 +9,7 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::{many, seconds};
 
-/// What takes this part of the threads' time is named beside their number.
+/// Least part of the threads' time from which on a wait is named beside their number.
 const NAMED_SHARE: f64 = 0.25;
 /// A smaller part of the time is none.
 const NEVER: f64 = 0.005;
@@ -21,7 +21,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let share = context.share(context.attribution.queue.threads);
     let saturated = b.saturated.unwrap_or(0.0);
     let each = mean(b.queue, b.queued);
-    // A pool that had a free thread kept nobody waiting, whether arrivals were seen or not.
+    // A pool that had a free thread kept no request waiting, whether arrivals were seen or not.
     let known = b.queue_known() || saturated < SATURATED;
     RuleResult {
         kind: Kind::ThreadStarvation,
@@ -86,7 +86,7 @@ fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
     all
 }
 
-/// What the threads do while requests wait for them.
+/// Evidence about the threads' time while requests wait for them.
 fn thread_time(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
     let p = b.phases.unwrap_or_default();
@@ -122,7 +122,7 @@ fn thread_time(context: &Context) -> Option<Evidence> {
 
 fn advice_for(context: &Context) -> Vec<String> {
     let b = context.breakdown;
-    // By Little's law: requests that were in a thread or waited for one, on average.
+    // By Little's law this is the mean number of requests that were in a thread or waited for one.
     let needed = b.rate(b.thread_seconds() + b.queue);
     let threads = (needed * THREAD_RESERVE).ceil().max(b.threads + 1.0);
     let why =

@@ -1,4 +1,4 @@
-//! Mounts of a measurement on this client, and blocks on them: those of `nfscope versions`, and that of a run of an experiment.
+//! Mounts of a measurement on this client, and blocks on them. `nfscope versions` uses several mounts, a run of an experiment one.
 
 use crate::versions::counters;
 use crate::versions::export::Export;
@@ -12,15 +12,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for which the client is watched without the load, before each block.
+/// Time before each block in which the client is watched without the load.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Mounts, and the files of their loads. Dropping it removes all of them.
+/// Mounts, and the files of their loads. Dropping the client removes all of them.
 #[derive(Debug)]
 pub struct Client {
     sites: Vec<Site>,
     common: Common,
-    /// CPU time of this client without the load, and for how long it was watched.
+    /// CPU time of this client without the load, and the seconds for which it was watched.
     quiet: (f64, f64),
 }
 
@@ -42,7 +42,7 @@ impl Client {
         Ok(Client {
             sites: Vec::new(),
             common: Common {
-                // Client removes it, and only while it is empty: exports are mounted below it.
+                // Drop of `Client` removes the directory, and only while it is empty: exports are mounted below it.
                 directory: directory.keep(),
                 work: PathBuf::from(format!("{name}{}", std::process::id())),
                 options,
@@ -76,7 +76,7 @@ impl Client {
         self.sites.first().map(Site::root)
     }
 
-    /// Length of blocks, and parameters of a workload of fio.
+    /// Sets the length of blocks, and parameters of a workload of fio.
     pub fn set(&mut self, runtime: Duration, parameters: Vec<(String, String)>) {
         self.common.runtime = runtime;
         self.common.set = parameters;
@@ -99,7 +99,7 @@ impl Client {
         self.sites[site].warm_up(kind, threads, &self.common)
     }
 
-    /// Block of a load on a mount.
+    /// Runs a block of a load on a mount.
     ///
     /// # Errors
     /// When a call fails, or a signal arrives.
@@ -113,7 +113,7 @@ impl Client {
         self.sites[site].block(kind, threads, length, background, &self.common)
     }
 
-    /// CPU time for each second that this client uses without the load, by all that was seen of it.
+    /// CPU time per second that this client uses without the load, from all quiet times so far.
     fn watch_quiet(&mut self) -> Option<f64> {
         let (busy, seconds) = counters::watch(QUIET.min(self.common.runtime))?;
         self.quiet.0 += busy;
@@ -124,13 +124,13 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The others first: clients that hold delegations would be asked for them.
+        // The other mounts end first: their clients may hold delegations, which the removal would recall.
         self.sites.truncate(1);
         if let Some(site) = self.sites.first() {
             site.remove_work(&self.common);
         }
         self.sites.clear();
-        // The directory is empty unless an unmount has failed, which has been told.
+        // The directory is empty unless an unmount has failed, which has been reported.
         let _ = fs::remove_dir(&self.common.directory);
     }
 }

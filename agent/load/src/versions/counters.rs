@@ -7,22 +7,23 @@ use std::time::{Duration, Instant};
 /// Ticks of `/proc/stat` in a second: USER_HZ, which Linux has at 100 on every architecture that nfscope runs on.
 const TICKS: f64 = 100.0;
 
-/// CPU time shorter than so many ticks is too coarse for a figure.
+/// Least CPU time that is reported: a shorter one has too few ticks.
 pub const MIN_CPU_SECONDS: f64 = 10.0 / TICKS;
 
-/// Time that all CPUs together have been busy, in seconds; `None` where the kernel does not tell.
+/// Time that all CPUs together have been busy, in seconds; `None` where the kernel does not report it.
 pub fn busy_seconds() -> Option<f64> {
     parse(&host_table::read("/proc/stat")?)
 }
 
-/// CPU time that is used while the client is watched for this long, and for how long that was; `None` where the kernel does not tell.
+/// CPU time that is used while the client is watched for this long, and the seconds that passed; `None` where the kernel does not report
+/// it.
 pub fn watch(time: Duration) -> Option<(f64, f64)> {
     let (before, began) = (busy_seconds()?, Instant::now());
     thread::sleep(time);
     Some((busy_seconds()? - before, began.elapsed().as_secs_f64()))
 }
 
-/// User, nice, system, irq and softirq (proc_stat(5)): without idle time, waits for I/O, and what other guests took.
+/// Sum of user, nice, system, irq and softirq (proc_stat(5)). Idle time, waits for I/O and stolen time are left out.
 fn parse(text: &str) -> Option<f64> {
     let mut words = text
         .lines()

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// NFS without port= among the mount's options.
+/// Port of NFS if the mount's options have no port=.
 pub const PORT: u16 = 2049;
-/// Handshakes with the server: the shortest one met no delay of a CPU.
+/// Handshakes with the server. The shortest one met no delay of a CPU.
 const HANDSHAKES: u32 = 5;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -33,18 +33,18 @@ impl FromStr for Export {
 }
 
 impl Export {
-    /// As mount takes it.
+    /// `SERVER:/PATH`, as mount takes it.
     pub fn source(&self) -> String {
         format!("{}:{}", self.server, self.path)
     }
 
-    /// A directory below it, as mount takes it.
+    /// A directory below the export, as mount takes it.
     pub fn below(&self, path: &Path) -> String {
         let path = Path::new(&self.path).join(path);
         format!("{}:{}", self.server, path.display())
     }
 
-    /// The shortest of several TCP handshakes: a round trip without any work of the server. `None` where nobody answers.
+    /// Shortest of several TCP handshakes: a round trip without any work of the server. `None` if no server answers.
     pub fn round_trip(&self, port: u16) -> Option<Duration> {
         let name = self.server.trim_matches(['[', ']']);
         let addresses: Vec<_> = (name, port).to_socket_addrs().ok()?.collect();
@@ -58,10 +58,10 @@ impl Export {
         (0..HANDSHAKES).map_while(|_| handshake()).min()
     }
 
-    /// Whether the server is this host, as far as addresses tell.
+    /// Returns true if the server is this host, as far as addresses tell.
     pub fn is_here(&self) -> bool {
         let name = self.server.trim_matches(['[', ']']);
-        // Only an address of this host can be bound.
+        // A socket can be bound to addresses of this host only.
         (name, 0)
             .to_socket_addrs()
             .is_ok_and(|mut all| all.any(|a| UdpSocket::bind(a).is_ok()))

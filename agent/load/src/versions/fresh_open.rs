@@ -1,17 +1,17 @@
-//! An open() on a mount that knows nothing of the file yet.
+//! Times an open() on a mount that knows nothing of the file yet.
 
 use anyhow::Context;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The file so many levels below a directory: `a/b/c/d/t`.
+/// Path of the file `depth` levels below a directory: `a/b/c/d/t`.
 pub fn path(depth: u32) -> PathBuf {
     let names = ('a'..='z').take(depth as usize).map(String::from);
     names.chain(["t".to_owned()]).collect()
 }
 
-/// Makes the file of a depth.
+/// Makes the file at this depth.
 ///
 /// # Errors
 /// When it cannot be made.
@@ -24,7 +24,7 @@ pub fn make_file(dir: &Path, depth: u32) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot create {}", file.display()))
 }
 
-/// Lists the mount's root, as whoever looks at a mount does first.
+/// Lists the mount's root, which is the first step of most users of a mount.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -33,7 +33,7 @@ pub fn list(root: &Path) -> anyhow::Result<usize> {
     Ok(names.count())
 }
 
-/// The time of the open() alone, and the file, which is still open.
+/// Opens the file: returns the time of the open() alone, and the open file.
 ///
 /// # Errors
 /// When it cannot be opened.

@@ -2,13 +2,13 @@
 
 use crate::workload::catalog::{self, Workload};
 
-/// Levels of directories above the files that are opened.
+/// Levels of directories above the files that are opened by default.
 pub const DEPTHS: [u32; 3] = [0, 4, 8];
 
 /// Most levels of directories.
 const MOST_DEPTH: u32 = 8;
 
-/// One load.
+/// A load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reads of 4 KiB past the client's cache.
@@ -17,7 +17,7 @@ pub enum Kind {
     Writes,
     /// Calls that make, use and remove a directory with a file.
     Metadata,
-    /// One open() of a file so many levels deep, of which the client knows nothing yet.
+    /// A single open() of a file this many levels deep, of which the client knows nothing yet.
     Open(u32),
     /// A workload of fio.
     Workload(Workload),
@@ -50,7 +50,7 @@ fn depth(word: &str) -> Option<u32> {
 }
 
 impl Kind {
-    /// For tables.
+    /// Name of the load in tables.
     pub fn name(self) -> String {
         match self {
             Kind::Reads => "reads".to_owned(),
@@ -61,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// What one operation is.
+    /// Sentence that defines an operation of the load.
     pub fn operation(self) -> String {
         match self {
             Kind::Reads => "an operation is a read of 4 KiB, past the client's cache (O_DIRECT)".into(),
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(named("mail").unwrap()[0].name(), "mail");
         assert_eq!(named("open-3"), Ok(vec![Kind::Open(3)]));
         assert!(named("open-9").is_err());
-        // The load of this command comes before the workload of that name.
+        // A word names the load of this command before the workload of the same name.
         assert_eq!(named("metadata"), Ok(vec![Kind::Metadata]));
         let why = named("mial").unwrap_err();
         assert!(

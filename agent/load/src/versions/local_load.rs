@@ -1,6 +1,6 @@
 //! The loads of this command: threads that make one system call after the other, each with files of its own.
 //!
-//! Files are opened before anything is counted and closed behind it, so that what is counted belongs to the calls.
+//! Files are opened before counting begins and closed after it ends, so that the counts belong to the calls.
 
 use crate::versions::kind::Kind;
 use crate::workload::fio::Stop;
@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a read or a write.
 const BLOCK: usize = 4096;
-/// Blocks of each thread's file: both ends have them in their memory.
+/// Blocks of each thread's file: client and server both have them in memory.
 const BLOCKS: u64 = 256;
-/// Consecutive calls are this many blocks apart, so that nothing is read ahead.
+/// Distance of consecutive calls in blocks, so that nothing is read ahead.
 const STRIDE: u64 = 7919;
 
-/// What the threads did.
+/// Calls that the threads made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Calls {
     /// Calls of all threads.
     pub count: u64,
-    /// From the start of the first to the end of the last.
+    /// Seconds from the start of the first call to the end of the last.
     pub seconds: f64,
     /// Time of each call in seconds, in no order.
     pub times: Vec<f64>,
@@ -35,12 +35,12 @@ pub struct Calls {
 pub struct Files {
     kind: Kind,
     directories: Vec<PathBuf>,
-    /// Names of directories that have been used.
+    /// Number of directory names that have been used.
     used: u64,
 }
 
 impl Files {
-    /// Makes them in this directory, for so many threads.
+    /// Makes the files in this directory, for this number of threads.
     ///
     /// # Errors
     /// When one cannot be made.
@@ -67,7 +67,7 @@ impl Files {
         })
     }
 
-    /// Opens what the threads use.
+    /// Opens the files that the threads use.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -104,7 +104,7 @@ impl Files {
         Ok(Opened(workers))
     }
 
-    /// Closes them.
+    /// Closes the files.
     pub fn close(&mut self, opened: Opened) {
         let next = opened.0.iter().map(|w| w.next).max();
         self.used = next.unwrap_or(0).max(self.used);
@@ -155,7 +155,7 @@ impl Calls {
         (self.count > 0).then(|| self.times.iter().sum::<f64>() / self.count as f64)
     }
 
-    /// A time that this part of the calls does not exceed; `None` without a call.
+    /// Time that this part of the calls does not exceed; `None` without a call.
     pub fn quantile(&mut self, part: f64) -> Option<f64> {
         self.times.sort_unstable_by(f64::total_cmp);
         let place = (part * self.times.len() as f64).ceil() as usize;
@@ -170,7 +170,7 @@ struct Worker {
     directory: PathBuf,
     /// Number of the next block or directory.
     next: u64,
-    /// Room for a block that begins at a multiple of its size.
+    /// Buffer of a block that begins at a multiple of its size, which O_DIRECT needs.
     buffer: Vec<u8>,
     times: Vec<f64>,
 }
@@ -192,7 +192,7 @@ impl Worker {
         Ok(())
     }
 
-    /// One read or write.
+    /// Reads or writes one block.
     fn block(&mut self, file: &File, n: u64) -> io::Result<()> {
         let offset = n * STRIDE % BLOCKS * BLOCK as u64;
         let start = self.buffer.as_ptr().align_offset(BLOCK).min(BLOCK);
@@ -206,7 +206,7 @@ impl Worker {
         Ok(())
     }
 
-    /// A directory with a file, from its creation to its removal: eleven calls.
+    /// Makes, uses and removes a directory with a file: eleven calls.
     fn directory(&mut self, n: u64) -> io::Result<()> {
         let dir = self.directory.join(format!("d{n}"));
         let (file, other) = (dir.join("f"), dir.join("g"));
@@ -231,8 +231,8 @@ impl Worker {
     }
 }
 
-/// A client of NFSv3 or NFSv4.0 that still holds a file when it is removed, as it does until the end of its last read has been
-/// dealt with, renames it instead (`.nfs...`). It removes it a moment later.
+/// Removes a directory, with retries. A client of NFSv3 or NFSv4.0 holds a file until the end of its last read has been processed. If the
+/// file is removed before, the client renames it (`.nfs...`) and removes it a moment later.
 fn remove_directory(dir: &Path) -> io::Result<()> {
     for _ in 0..1000 {
         match fs::remove_dir(dir) {
@@ -266,7 +266,7 @@ mod flags {
     pub(super) const SYNC: i32 = OFlags::SYNC.bits() as i32;
 }
 
-/// The command runs on Linux only, and says so before.
+/// Placeholders elsewhere: the command runs on Linux only, and says so before it needs them.
 #[cfg(not(target_os = "linux"))]
 mod flags {
     pub(super) const DIRECT: i32 = 0;
@@ -286,7 +286,7 @@ mod tests {
             let mut opened = files.open(2).unwrap();
             let mut length = Duration::from_millis(20);
             let mut calls = opened.run(length, &stop).unwrap();
-            // A busy host gives a thread no time for a while.
+            // A busy host may give the threads no CPU time for a while, so the length is doubled until there is a call.
             while calls.count == 0 {
                 length *= 2;
                 calls = opened.run(length, &stop).unwrap();
@@ -299,7 +299,7 @@ mod tests {
             files.close(opened);
             assert!(files.used > 0);
         }
-        // What was made is gone, and the files of the writes are there.
+        // The directories that the load made are gone, and the file of the writes is there.
         let left = fs::read_dir(dir.path().join("t0")).unwrap().count();
         assert_eq!(left, 1);
     }

@@ -1,4 +1,4 @@
-//! A mount of one version, at a directory of its own.
+//! Mounts one version of NFS at a directory of its own.
 
 use crate::workload::fio::Stop;
 use anyhow::{Context, bail};
@@ -13,22 +13,22 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// Between two looks at whether mount has ended.
+/// Interval at which mount is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Tries of an unmount: what has just been closed is busy for a moment.
+/// Tries of an unmount: a file that has just been closed keeps the mount busy for a moment.
 const TRIES: u32 = 20;
 
 /// A version of NFS that Linux mounts.
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
-/// Unmounted, and its directory removed, when it is dropped.
+/// A mount. Dropping it unmounts it and removes its directory.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
 }
 
 impl Mounted {
-    /// Mounts `source` over this version at a new directory. It shares nothing with other mounts of the same export.
+    /// Mounts `source` over this version at a new directory, without sharing anything with other mounts of the same export.
     ///
     /// # Errors
     /// What the server or the client says, or [`Stopped`](crate::workload::fio::Stopped).
@@ -40,7 +40,7 @@ impl Mounted {
         stop: &Stop,
     ) -> anyhow::Result<Mounted> {
         fs::create_dir(&at).with_context(|| format!("cannot create {}", at.display()))?;
-        // It is a directory alone until mount has succeeded: what fails leaves it to Drop, too.
+        // `Mounted` exists before mount runs: if mount fails, its Drop removes the directory.
         let mounted = Mounted { at };
         let mut command = Command::new("mount");
         command.args(words(source, version, more));
@@ -52,13 +52,13 @@ impl Mounted {
         Ok(mounted)
     }
 
-    /// Where it is.
+    /// Directory of the mount.
     pub fn path(&self) -> &Path {
         &self.at
     }
 }
 
-/// Words of mount, but for the directory.
+/// Arguments of mount, but for the directory.
 pub fn words(source: &str, version: &str, more: Option<&str>) -> Vec<String> {
     let mut options = format!("vers={version},nosharecache,retry=0");
     if version == "3" {
@@ -88,7 +88,7 @@ impl Drop for Mounted {
             }
             let mut command = Command::new("umount");
             if attempt + 1 == TRIES {
-                // It goes away when whatever holds it has ended.
+                // A lazy unmount detaches the mount when the last process that holds it has ended.
                 command.arg("-l");
             }
             let command = command.arg(&self.at).process_group(0);
@@ -97,7 +97,7 @@ impl Drop for Mounted {
                 thread::sleep(POLL_INTERVAL * 10);
             }
         }
-        // Never more than an empty directory: the export itself could be below it.
+        // remove_dir() removes an empty directory only. The export itself could still be below it.
         if let Err(e) = fs::remove_dir(&self.at) {
             let at = self.at.display();
             say(&format!(
@@ -107,7 +107,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs a command to its end, without the terminal's signals: those stop nfscope, which then stops it.
+/// Runs a command to its end, out of reach of the terminal's signals: those stop nfscope, which then stops the command.
 fn run(command: &mut Command, stop: &Stop) -> anyhow::Result<()> {
     stop.check()?;
     let name = command.get_program().to_string_lossy().into_owned();
@@ -133,7 +133,7 @@ fn run(command: &mut Command, stop: &Stop) -> anyhow::Result<()> {
     if let Some(mut errors) = child.stderr.take() {
         let _ = errors.read_to_end(&mut said);
     }
-    // Paths in it may be in any encoding.
+    // Paths in the output may be in any encoding.
     let said = String::from_utf8_lossy(&said);
     match status.success() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What the kernel's client counts of one mount: `/proc/self/mountstats`.
+//! Counters of one mount in the kernel's client: `/proc/self/mountstats`.
 
 use anyhow::Context;
 use nfscope_source::mounts::unescape;
@@ -11,21 +11,21 @@ const PATH: &str = "/proc/self/mountstats";
 /// RPCs of a mount since it was made.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MountStats {
-    /// Completed, by procedure.
+    /// Completed RPCs, by procedure.
     pub rpcs: BTreeMap<String, u64>,
-    /// Sent once more.
+    /// Retransmitted RPCs.
     pub retransmissions: u64,
-    /// Sum over RPCs from their sending to their reply.
+    /// Sum of the RPCs' times from sending to reply.
     pub round_trip_seconds: f64,
     /// The kind of pNFS layouts that the mount asks for, as the kernel names it: `LAYOUT_SCSI`. (fs/nfs/super.c, show_pnfs())
     pub pnfs: Option<String>,
 }
 
 impl MountStats {
-    /// Of the mount at this directory.
+    /// Reads the counters of the mount at this directory.
     ///
     /// # Errors
-    /// When the kernel counts nothing of it.
+    /// When the kernel has no counters of an NFS mount there.
     pub fn read(at: &Path) -> anyhow::Result<MountStats> {
         let text =
             host_table::try_read_at(PATH, PATH).with_context(|| format!("cannot read {PATH}"))?;
@@ -52,7 +52,8 @@ impl MountStats {
                 stats.pnfs = stats.pnfs.or_else(|| layouts(line));
                 continue;
             }
-            // READ: completed, transmissions, timeouts, bytes sent and received, then milliseconds: queued, round trip, executed.
+            // Numbers of a line such as READ: completed, transmissions, timeouts, bytes sent and received, then milliseconds: queued, round
+            // trip, executed.
             let Some((name, numbers)) = line.trim().split_once(": ") else {
                 continue;
             };
@@ -66,7 +67,7 @@ impl MountStats {
         Some(stats)
     }
 
-    /// What a mount over this version, which may use pNFS, did with it; `None` of one that may not.
+    /// Sentence about the use of pNFS by a mount over this version; `None` for a mount that may not use it.
     pub fn pnfs_told(&self, version: &str) -> Option<String> {
         let kind = self.pnfs.as_ref()?;
         let answered = |name: &str| self.rpcs.get(name).copied().unwrap_or(0);
@@ -79,7 +80,7 @@ impl MountStats {
         ))
     }
 
-    /// What came to it after `earlier`.
+    /// Difference from the `earlier` counters of this mount.
     pub fn since(&self, earlier: &MountStats) -> MountStats {
         let before = |name: &str| earlier.rpcs.get(name).copied().unwrap_or(0);
         let rpcs = self.rpcs.iter();
@@ -95,16 +96,16 @@ impl MountStats {
     }
 }
 
-/// Which layouts a line names: `nfsv4: bm0=0x1,...,sessions,pnfs=LAYOUT_SCSI,lease_time=90`.
+/// Layout type that a line names: `nfsv4: bm0=0x1,...,sessions,pnfs=LAYOUT_SCSI,lease_time=90`.
 fn layouts(line: &str) -> Option<String> {
     let facts = line.trim().strip_prefix("nfsv4:")?;
     let name = facts.split(',').find_map(|f| f.strip_prefix("pnfs="))?;
-    // What the server says of itself stands before it as it came, and may look like this line.
+    // Text that comes from the server unescaped stands before this line, and may look like it.
     let is_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (name.starts_with("LAYOUT_") && name.chars().all(is_name)).then(|| name.to_owned())
 }
 
-/// Where the file system is mounted that a section begins with: `device SOURCE mounted on POINT with fstype ...`.
+/// Mount point of the file system that a section is about: `device SOURCE mounted on POINT with fstype ...`.
 fn mounted_on(line: &str) -> Option<String> {
     let rest = line.strip_prefix("device ")?;
     let (_, rest) = rest.split_once(" mounted on ")?;
@@ -150,7 +151,7 @@ device 10.9.0.1:/ mounted on /run/c with fstype nfs4 statvers=1.1
         assert_eq!((first.retransmissions, first.round_trip_seconds), (2, 1.25));
         assert_eq!(of("/run/c").unwrap().rpcs, [("READ".to_owned(), 7)].into());
         assert_eq!(of("/run"), None);
-        // Another file system has no operations.
+        // The section of another file system has no operations.
         assert_eq!(of("/proc"), Some(MountStats::default()));
     }
 

@@ -1,4 +1,4 @@
-//! What the server's agent counts of a version.
+//! Counters of a version from the server's agent.
 
 use nfscope_agent_client::http;
 use nfscope_model::family as f;
@@ -13,14 +13,14 @@ pub struct ServerCounts {
     pub component_ops: u64,
     /// Requests.
     pub requests: u64,
-    /// Their residence on the server.
+    /// Sum of the requests' residence on the server.
     pub seconds: f64,
-    /// Calls of NFSACL by procedure, which a client makes beside NFSv3, and which no mountstats have.
+    /// Calls of NFSACL by procedure. A client makes them beside NFSv3, and mountstats leave them out.
     pub acl: BTreeMap<String, u64>,
 }
 
 impl ServerCounts {
-    /// Of one version, as they are once everything has arrived that was sent before.
+    /// Reads the counters of one version. They include everything that was sent before this call.
     ///
     /// # Errors
     /// When the agent does not answer.
@@ -46,7 +46,7 @@ impl ServerCounts {
         Ok(counts)
     }
 
-    /// What came to it after `earlier`.
+    /// Difference from the `earlier` counters.
     pub fn since(&self, earlier: &ServerCounts) -> ServerCounts {
         let before = |name: &str| earlier.acl.get(name).copied().unwrap_or(0);
         let acl = self.acl.iter();

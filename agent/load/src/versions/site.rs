@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Until a client that closes a file has been answered.
+/// Time after which the server has answered what a client sends when it closes a file.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Length of a block that is not counted.
@@ -35,31 +35,31 @@ pub const FIGURES: [&str; 4] = [
     "p99_seconds",
 ];
 
-/// What all versions have in common.
+/// Settings that all versions have in common.
 #[derive(Debug)]
 pub struct Common {
-    /// A directory of this client, for the mounts.
+    /// Directory of this client for the mounts.
     pub directory: PathBuf,
-    /// The directory of this run on the export.
+    /// Directory of this run on the export.
     pub work: PathBuf,
     /// More options for mount.
     pub options: Option<String>,
-    /// The server's agent.
+    /// URL of the server's agent.
     pub agent: Option<String>,
     /// Length of a block.
     pub runtime: Duration,
     /// Amount of data of a workload of fio.
     pub size: SizeName,
-    /// Its other parameters.
+    /// Other parameters of the workload.
     pub set: Vec<(String, String)>,
-    /// Signals.
+    /// Signals that end the run.
     pub stop: Stop,
 }
 
 /// A version with its mount.
 #[derive(Debug)]
 pub struct Site {
-    /// `4.1`
+    /// NFS version, for example `4.1`.
     pub version: String,
     export: Export,
     mount: Mounted,
@@ -90,7 +90,7 @@ impl Site {
         })
     }
 
-    /// What the mount did with pNFS, if it may use it.
+    /// Sentence about the mount's use of pNFS, if it may use it.
     pub fn pnfs_told(&self) -> Option<String> {
         MountStats::read(self.root()).ok()?.pnfs_told(&self.version)
     }
@@ -100,7 +100,7 @@ impl Site {
         self.mount.path()
     }
 
-    /// Directory of this run on the export, as this mount has it.
+    /// Directory of this run on the export, below this mount.
     fn work(&self, common: &Common) -> PathBuf {
         self.root().join(&common.work)
     }
@@ -161,7 +161,7 @@ impl Site {
         }
     }
 
-    /// One block, for this long at most. `background` is CPU time for each second that this client uses without the load.
+    /// Runs one block, for this long at most. `background` is the CPU time per second that this client uses without the load.
     ///
     /// # Errors
     /// When a call fails, or [`Stopped`](crate::workload::fio::Stopped).
@@ -193,7 +193,7 @@ impl Site {
                 let (_, files) = files.context("a load without files")?;
                 let mut opened = files.open(threads)?;
                 let settle = || {
-                    // Calls end before the CLOSE that they cause; reads and writes leave nothing behind.
+                    // Calls end before the CLOSE that they cause. Reads and writes leave nothing behind.
                     if kind == Kind::Metadata {
                         thread::sleep(SETTLING);
                     }
@@ -213,7 +213,7 @@ impl Site {
         }
     }
 
-    /// A mount of the directory itself, which nobody has looked at yet.
+    /// Opens a file once on a new mount of its directory, of which the client knows nothing yet.
     fn fresh_open(&self, depth: u32, common: &Common) -> anyhow::Result<Block> {
         let path = common.work.join(&self.version);
         let source = self.export.below(&path.join(Kind::Open(depth).name()));
@@ -226,12 +226,12 @@ impl Site {
         let (took, file) = fresh_open::open(mount.path(), depth)?;
         let waited = MountStats::read(mount.path())?.since(&before.mount);
         drop(file);
-        // What a client asks for when it closes a file, it does not wait for.
+        // A client does not wait for the requests that it sends when it closes a file.
         thread::sleep(SETTLING);
         let mut block = before.ended(mount.path(), &self.version, None, common)?;
         block.waited_rpcs = Some(waited.rpcs.values().sum());
         block.host_ops = 1;
-        // One call has no throughput.
+        // A single call has no throughput.
         block.latency_seconds = Some(took.as_secs_f64());
         Ok(block)
     }
@@ -256,7 +256,7 @@ impl Site {
     }
 }
 
-/// The variables of a workload of fio.
+/// Variables of a workload of fio.
 ///
 /// # Errors
 /// When it has no such parameter, or a value cannot be; the error says which there are.
@@ -302,7 +302,7 @@ fn figures(prefix: &str, f: &Figures) -> Vec<(String, f64)> {
 
 impl Counters {
     fn read(mount: &Path, version: &str, common: &Common) -> anyhow::Result<Counters> {
-        // The agent first: it waits until what came before has arrived.
+        // The agent is read first: it waits until everything sent before has arrived.
         let server = common.agent.as_ref();
         Ok(Counters {
             server: server
@@ -314,7 +314,7 @@ impl Counters {
         })
     }
 
-    /// What happened since.
+    /// Block since these counters.
     fn ended(
         &self,
         mount: &Path,
@@ -336,7 +336,7 @@ impl Counters {
         let mut rpcs = stats.rpcs;
         if let Some(server) = &server {
             let sent: u64 = rpcs.values().sum();
-            // The server cannot have fewer; a reply that was lost and asked for again makes one more.
+            // The server counts at least the requests that the client sent. Each retransmission after a lost reply counts as one more.
             ensure!(
                 server.requests + stats.retransmissions >= sent,
                 "the agent counts {} requests over NFS {version} where this client has sent {sent}: is it the agent of this server?",

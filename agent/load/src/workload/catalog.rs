@@ -1,4 +1,4 @@
-//! The workloads: job files for fio, whose opening comments say what they are.
+//! The catalog of workloads: job files for fio, which describe themselves in their opening comments.
 
 use nfscope_text::suggest::nearest;
 use std::fmt::Write;
@@ -15,27 +15,27 @@ const FILES: [(&str, &str); 9] = [
     ("ramp", include_str!("../../workloads/ramp.fio")),
 ];
 
-/// A load that can be had again: a job file for fio.
+/// A reproducible load: a job file for fio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
-    /// Its job file, whole.
+    /// Text of the job file.
     pub job_file: &'static str,
 }
 
-/// How much data a workload has.
+/// Amount of data of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeName {
-    /// To try whether it runs
+    /// Enough to try whether the workload runs.
     Small,
-    /// More than is in flight, less than caches hold
+    /// More than is in flight, less than caches hold.
     Medium,
-    /// More than the caches of many servers hold
+    /// More than the caches of many servers hold.
     Large,
 }
 
-/// What a size means for one workload.
+/// Variables and needs of a workload at one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Size {
     /// Variables of the job file and their values.
@@ -44,27 +44,27 @@ pub struct Size {
     pub needs: u64,
 }
 
-/// An operation of users that is many of fio's, made by one process after the other.
+/// An operation of users that consists of many I/Os of fio, made by one process one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
-    /// `page`.
+    /// Name, for example `page`.
     pub name: &'static str,
-    /// So many I/Os.
+    /// I/Os in one unit.
     pub count: u32,
-    /// Of this job.
+    /// Job that makes them.
     pub job: &'static str,
-    /// The variable that has the number of its processes.
+    /// Variable with the number of its processes.
     pub by: &'static str,
 }
 
 /// A job whose requests may arrive at a rate of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenLoop {
-    /// The job.
+    /// Name of the job.
     pub job: &'static str,
-    /// Variables, and the part of the rate that each has.
+    /// Variables, and the part of the rate that each one has.
     pub shares: Vec<(&'static str, f64)>,
-    /// The variable that has the number of its processes.
+    /// Variable with the number of its processes.
     pub by: &'static str,
 }
 
@@ -90,10 +90,10 @@ pub fn named(name: &str) -> Result<Workload, String> {
 }
 
 impl SizeName {
-    /// From the smallest to the largest.
+    /// Sizes from the smallest to the largest.
     pub const ALL: [SizeName; 3] = [SizeName::Small, SizeName::Medium, SizeName::Large];
 
-    /// As on the command line.
+    /// Name of the size on the command line.
     pub fn word(self) -> &'static str {
         match self {
             SizeName::Small => "small",
@@ -104,17 +104,17 @@ impl SizeName {
 }
 
 impl Workload {
-    /// What it stands for, in a line.
+    /// Purpose of the workload, in a line.
     pub fn purpose(self) -> &'static str {
         self.said("Purpose").next().unwrap_or_default()
     }
 
-    /// Its operations and their parts.
+    /// Operations of the workload and their parts.
     pub fn mix(self) -> &'static str {
         self.said("Mix").next().unwrap_or_default()
     }
 
-    /// Names of what can be set: the variables of its job file but for the directory and the length.
+    /// Names of the parameters: the variables of the job file but for the directory and the length.
     pub fn parameters(self) -> Vec<&'static str> {
         let of_sizes = self.said("Size").flat_map(|l| l.split_whitespace());
         let mut names: Vec<&str> = of_sizes
@@ -131,15 +131,15 @@ impl Workload {
         names
     }
 
-    /// What can be set beside its size, each with its value where nobody sets it: a word, or a multiple of another one (`2*THREADS`).
+    /// Parameters beside the size, each with its default: a word, or a multiple of another parameter (`2*THREADS`).
     pub fn settings(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.said("Set")
             .filter_map(|l| l.split_whitespace().next()?.split_once('='))
     }
 
-    /// What an operation of its users is made of, if that is more than one of a job.
+    /// Operation of users, if it consists of more than one operation of a job.
     pub fn unit(self) -> Option<Unit> {
-        // page = 100 of page, by THREADS
+        // Format of the line: page = 100 of page, by THREADS
         let line = self.said("Unit").next()?;
         let (name, rest) = line.split_once(" = ")?;
         let (count, rest) = rest.split_once(" of ")?;
@@ -154,7 +154,7 @@ impl Workload {
 
     /// The job that can be an open loop, if there is one.
     pub fn open_loop(self) -> Option<OpenLoop> {
-        // pages RATE_READS=0.7 RATE_WRITES=0.3 by THREADS
+        // Format of the line: pages RATE_READS=0.7 RATE_WRITES=0.3 by THREADS
         let line = self.said("Rate").next()?;
         let (what, by) = line.split_once(" by ")?;
         let mut words = what.split_whitespace();
@@ -170,22 +170,22 @@ impl Workload {
         })
     }
 
-    /// Why its requests do not arrive at a rate of their own, where they cannot.
+    /// Reason why the requests cannot arrive at a rate of their own, if they cannot.
     pub fn closed(self) -> Option<&'static str> {
         self.said("Closed").next()
     }
 
-    /// Whether time ends a run, and not the work.
+    /// Returns true if a run ends after a time, and false if it ends with its work.
     pub fn is_timed(self) -> bool {
         self.job_file.contains("=${RUNTIME}")
     }
 
-    /// Whether its jobs run one after the other, or their work ends them: only a whole repeat has all of it.
+    /// Returns true if jobs run one after the other or end with their work: then only a whole repeat has all phases.
     pub fn has_phases(self) -> bool {
         self.job_file.contains("\nstonewall") || !self.is_timed()
     }
 
-    /// What a size means here; `None` where the job file does not say.
+    /// Variables and needs of a size; `None` where the job file has no such size.
     pub fn size(self, size: SizeName) -> Option<Size> {
         let line = |l: &'static str| {
             let (variables, needs) = l.split_once(" needs ")?;
@@ -199,7 +199,7 @@ impl Workload {
         self.said("Size").find_map(line)
     }
 
-    /// What follows a word in the opening comments.
+    /// Lines of the opening comments that begin with `word:`, without the word.
     pub(super) fn said(self, word: &'static str) -> impl Iterator<Item = &'static str> {
         self.job_file.lines().filter_map(move |line| {
             let text = line.strip_prefix("# ")?.strip_prefix(word)?;
@@ -219,7 +219,7 @@ fn bytes(text: &str) -> Option<u64> {
     Some(number.parse::<u64>().ok()? << shift)
 }
 
-/// The list for people.
+/// List of workloads as text.
 pub fn list() -> String {
     let mut out = String::new();
     for w in all() {

@@ -12,11 +12,11 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether fio has ended.
+/// Interval at which fio is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Time for fio to end its jobs when it is signalled to.
+/// Time that fio has to end its jobs after a signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Lines of fio's complaints that are shown.
+/// Lines of fio's error messages that are shown.
 const MAX_LINES: usize = 8;
 
 /// The run was stopped by a signal.
@@ -51,7 +51,7 @@ impl Stop {
     }
 }
 
-/// The version of the fio on this host, as it tells it.
+/// Version of the fio on this host, as fio reports it.
 ///
 /// # Errors
 /// When there is none.
@@ -66,7 +66,7 @@ pub fn version() -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }
 
-/// Runs a job file with these variables, and returns what fio reports at its end, as JSON; `tell` hears of each report.
+/// Runs a job file with these variables, and returns fio's last report as JSON. `tell` gets each report.
 ///
 /// # Errors
 /// [`Stopped`], or when fio fails, with what it says.
@@ -78,7 +78,7 @@ pub fn run(
     mut tell: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<String> {
     stop.check()?;
-    // A group of its own: Ctrl-C reaches nfscope alone, which then ends fio and removes the files, in this order.
+    // fio has a process group of its own: Ctrl-C reaches nfscope alone, which then ends fio and removes the files, in this order.
     let mut child = Command::new("fio")
         .arg("--output-format=json+")
         .args(options)
@@ -94,7 +94,7 @@ pub fn run(
     let output = read_reports(child.stdout.take(), sender);
     let errors = read(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
-        // A fio that does not read its jobs says why.
+        // A fio that does not read its jobs reports the reason itself.
         let _ = stdin.write_all(job_file.as_bytes());
     }
     let mut last = None;
@@ -112,10 +112,10 @@ pub fn run(
         }
         told.is_ok()
     })?;
-    // Before its words are waited for: whatever has outlived it would hold the pipes open.
+    // These checks come before the output is read to its end: a process that outlives fio would hold the pipes open.
     stop.check()?;
     told?;
-    // Ends with the pipe.
+    // The loop ends with the pipe.
     for report in &reports {
         hear(report)?;
     }
@@ -127,7 +127,7 @@ pub fn run(
     last.with_context(|| format!("fio reported nothing:\n{}", complaint(&errors, &said)))
 }
 
-/// Sends each report, which is an object of JSON, and returns what stands beside them: what jobs complain about while they run.
+/// Sends each report, which is an object of JSON. Returns the text between the reports: errors of jobs while they run.
 fn read_reports(
     pipe: Option<impl Read + Send + 'static>,
     reports: Sender<String>,
@@ -159,7 +159,7 @@ fn read_reports(
     })
 }
 
-/// Where an object of JSON begins and ends.
+/// Parser that finds where an object of JSON begins and ends.
 #[derive(Default)]
 struct Braces {
     depth: usize,
@@ -194,7 +194,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     })
 }
 
-/// Waits for fio, and ends it when a signal has come or `goes_on` says no.
+/// Waits for fio, and ends it when a signal has come or `goes_on` returns false.
 fn wait(
     child: &mut Child,
     stop: &Stop,
@@ -223,7 +223,7 @@ fn wait(
     }
 }
 
-/// The last lines of what fio said, each once: every job repeats the same words.
+/// The last lines of fio's output, each once: every job repeats the same words.
 fn complaint(errors: &str, said: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in errors.lines().chain(said.lines()).map(str::trim_end) {

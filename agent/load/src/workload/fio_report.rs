@@ -1,4 +1,4 @@
-//! What fio reports of one run, as figures.
+//! Figures of fio's report of one run.
 
 #[cfg(test)]
 mod tests;
@@ -21,14 +21,14 @@ struct Job {
     groupid: u64,
     #[serde(default)]
     error: i64,
-    /// I/Os that failed, where fio was told to go on.
+    /// I/Os that failed, if fio was told to go on after errors.
     #[serde(default)]
     total_err: u64,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
     read: Direction,
     write: Direction,
-    /// Requests under way, and the percentage of submissions that found so many.
+    /// Percentage of submissions that found this number of requests under way, by number.
     #[serde(default)]
     iodepth_level: BTreeMap<String, f64>,
 }
@@ -37,10 +37,10 @@ struct Job {
 struct Direction {
     total_ios: u64,
     io_bytes: u64,
-    /// In milliseconds.
+    /// Run time in milliseconds.
     runtime: u64,
     clat_ns: Latency,
-    /// From before the submission on; with bins where the job file asks for it.
+    /// Latency from before the submission on; with bins where the job file asks for them.
     #[serde(default)]
     lat_ns: Latency,
 }
@@ -62,16 +62,16 @@ struct Latency {
     bins: BTreeMap<u64, u64>,
 }
 
-/// What the processes of a job did, or all of them.
+/// Totals of the processes of a job, or of all jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobTotals {
     ops: u64,
-    /// Unknown where calls move no data.
+    /// Bytes moved; unknown where calls move no data.
     bytes: Option<u64>,
-    /// Of the longest process; of all phases where there are several.
+    /// Run time of the longest process, or the sum of phases where there are several.
     milliseconds: u64,
     latency_sum_ns: f64,
-    /// fio's histogram: nanoseconds and how many.
+    /// Bins of fio's histogram: nanoseconds and number of operations.
     bins: BTreeMap<u64, u64>,
 }
 
@@ -80,16 +80,16 @@ pub struct JobTotals {
 pub struct Figures {
     /// Operations per second.
     pub iops: f64,
-    /// Of data; `None` where calls move none.
+    /// Bytes of data per second; `None` where calls move none.
     pub bytes_per_second: Option<f64>,
-    /// Mean; `None` without operations.
+    /// Mean latency; `None` without operations.
     pub latency_seconds: Option<f64>,
-    /// 99th percentile; `None` without operations.
+    /// 99th percentile of the latency; `None` without operations.
     pub p99_seconds: Option<f64>,
 }
 
 impl Figures {
-    /// Of a job that did nothing in a run.
+    /// Figures of a job that did nothing in a run.
     pub const NONE: Figures = Figures {
         iops: 0.0,
         bytes_per_second: None,
@@ -98,27 +98,28 @@ impl Figures {
     };
 }
 
-/// One run: each job and operation in the job file's order, and all together.
+/// Report of one run: each job and operation in the job file's order, and all together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunReport {
     /// Operations of all jobs.
     pub ops: u64,
-    /// Job, operation, figures.
+    /// Job, operation and figures.
     pub jobs: Vec<(String, String, Figures)>,
-    /// All of it.
+    /// Figures of all jobs together.
     pub total: Figures,
-    /// For each job name the largest part of a process's submissions that found so many requests under way, by fio's words (`>=64`).
+    /// Largest part of a process's submissions that found a number of requests under way, by job name and by fio's name of the number
+    /// (`>=64`).
     pub depths: BTreeMap<String, BTreeMap<String, f64>>,
-    /// What is behind the figures of each job and operation, in the same order.
+    /// Totals behind the figures of each job and operation, in the same order.
     pub totals: Vec<(String, String, JobTotals)>,
-    /// Operations that failed, by job, and the first reason; only where a run went on.
+    /// Failed operations of each job, and the first reason; only where a run went on.
     pub errors: BTreeMap<String, (u64, i64)>,
-    /// p50 and p99 of what users do, in seconds: of pages.
+    /// p50 and p99 of the users' operations (pages), in seconds.
     pub unit: [Option<f64>; 2],
 }
 
 impl RunReport {
-    /// Operations per second of a job, of every kind.
+    /// Operations per second of a job, of all kinds together.
     pub fn rate_of(&self, job: &str) -> f64 {
         self.jobs
             .iter()
@@ -127,15 +128,17 @@ impl RunReport {
             .sum()
     }
 
-    /// The part of a job's submissions that found as many requests under way as it may have.
+    /// Part of a job's submissions that found `depth` or more requests under way.
     pub fn full(&self, job: &str, depth: &str) -> f64 {
         let levels = self.depths.get(job);
         let level = |name: &str| levels.and_then(|l| l.get(name)).copied().unwrap_or(0.0);
         level(depth) + level(&format!(">={depth}"))
     }
 
+    /// Parses fio's report.
+    ///
     /// # Errors
-    /// When this is no report of fio, when a job failed, or when nothing was done.
+    /// When the text is no report of fio, when a job failed, or when nothing was done.
     pub fn parse(report: &str) -> anyhow::Result<RunReport> {
         let report: Report = serde_json::Deserializer::from_str(report)
             .into_iter()
@@ -187,7 +190,7 @@ impl RunReport {
         Ok(of)
     }
 
-    /// Of these jobs and operations, which took so long together.
+    /// Report of these jobs and operations, which took this time together.
     pub fn of(totals: Vec<(String, String, JobTotals)>, milliseconds: u64) -> RunReport {
         let mut total = JobTotals::default();
         for (.., t) in &totals {
@@ -208,7 +211,7 @@ impl RunReport {
     }
 }
 
-/// What a job's I/Os are, and whether they move data: fio counts calls without any as reads or writes of its block size.
+/// Operation of a job's I/Os, and whether they move data: fio counts calls without data as reads or writes of its block size.
 fn operation<'a>(job: &Job, direction: &'a str) -> (&'a str, bool) {
     match job.options.get("ioengine").map(String::as_str) {
         Some("filecreate") => ("create", false),
@@ -219,7 +222,7 @@ fn operation<'a>(job: &Job, direction: &'a str) -> (&'a str, bool) {
 }
 
 impl JobTotals {
-    /// fio counts failed I/Os with the others, but not their times.
+    /// Adds the counts of one direction. fio counts failed I/Os with the others, but not their times.
     fn add(&mut self, done: &Direction, moves: bool, failed: bool) {
         let timed = || done.latency().bins.values().sum();
         self.merge(&JobTotals {
@@ -231,7 +234,7 @@ impl JobTotals {
         });
     }
 
-    /// Of these durations in nanoseconds, each with how many.
+    /// Totals of these durations in nanoseconds, each with its number.
     pub fn counted(
         bins: BTreeMap<u64, u64>,
         sum_ns: f64,
@@ -247,7 +250,7 @@ impl JobTotals {
         }
     }
 
-    /// What came since this earlier report of the same run.
+    /// Difference from an earlier report of the same run.
     pub fn since(&self, earlier: &JobTotals) -> JobTotals {
         let bins = self.bins.iter().map(|(ns, n)| {
             let before = earlier.bins.get(ns).copied().unwrap_or(0);
@@ -267,12 +270,12 @@ impl JobTotals {
         self.bytes.unwrap_or(0)
     }
 
-    /// How long it took.
+    /// Run time in seconds.
     pub fn seconds(&self) -> f64 {
         self.milliseconds as f64 / 1e3
     }
 
-    /// Durations by the buckets of recordings.
+    /// Durations in the buckets of recordings.
     pub fn histogram(&self) -> Histogram {
         let mut all = Histogram::new(Scheme::TIME);
         for (ns, n) in &self.bins {
@@ -296,7 +299,7 @@ impl JobTotals {
     }
 
     fn figures(&self) -> Figures {
-        // What took less than fio's clock tells took at most its tick.
+        // fio's clock counts milliseconds. A run of zero milliseconds took at most one.
         let seconds = self.milliseconds.max(1) as f64 / 1e3;
         Figures {
             iops: self.ops as f64 / seconds,
@@ -306,7 +309,7 @@ impl JobTotals {
         }
     }
 
-    /// This part of the operations took at most so many seconds.
+    /// Seconds that this part of the operations did not exceed.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.bins.values().sum::<u64>() as f64;
         let mut below = 0;

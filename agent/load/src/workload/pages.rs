@@ -1,4 +1,4 @@
-//! Times of pages: many files, read by one process after the other. fio times files; when each was read is in its log.
+//! Times of pages: many files, read by one process one after the other. fio measures files; its log has the moment of each read.
 
 use anyhow::Context;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub struct PageLogs(tempfile::TempDir);
 
 impl PageLogs {
-    /// Makes it.
+    /// Makes the directory.
     ///
     /// # Errors
     /// When there is no room for it.
@@ -19,12 +19,12 @@ impl PageLogs {
             .context("cannot make a directory for fio's logs; fix: set TMPDIR to one on this host")
     }
 
-    /// What the names of all logs begin with.
+    /// Prefix of the paths of all logs.
     pub fn prefix(&self) -> PathBuf {
         self.0.path().join("page")
     }
 
-    /// Seconds of each page of so many files in the run that has ended; the logs are removed.
+    /// Seconds of each page of `files` files in the run that has ended; removes the logs.
     ///
     /// # Errors
     /// When a log cannot be read.
@@ -44,7 +44,7 @@ impl PageLogs {
 
 /// Pages of one process: from the end of the last file of a page to the end of the last file of the next.
 fn of_process(log: &str, files: usize) -> Vec<f64> {
-    // 1234, 1, 0, 16384, 0, 0: milliseconds, one I/O, and so on.
+    // Format of a line: 1234, 1, 0, 16384, 0, 0 has milliseconds, one I/O, and so on.
     let ends = log
         .lines()
         .filter_map(|l| l.split(',').next()?.trim().parse::<f64>().ok());
@@ -52,7 +52,7 @@ fn of_process(log: &str, files: usize) -> Vec<f64> {
     ends.windows(2).map(|w| (w[1] - w[0]) / 1e3).collect()
 }
 
-/// This part of the pages took at most so long; `None` where there are fewer than ten beyond it.
+/// Seconds that this part of the pages did not exceed; `None` where fewer than ten pages are beyond it.
 pub fn quantile(pages: &mut [f64], q: f64) -> Option<f64> {
     pages.sort_by(f64::total_cmp);
     let beyond = pages.len() as f64 * (1.0 - q);

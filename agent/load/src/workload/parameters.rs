@@ -1,15 +1,15 @@
-//! The variables of a run: those of its size, what a user sets, and what follows from both.
+//! Variables of a run: those of its size, those that a user sets, and those that follow from both.
 
 use crate::workload::catalog::{Size, Workload};
 use anyhow::{Context, bail, ensure};
 use nfscope_text::suggest::nearest;
 
-/// Requests that an open loop may have under way, where nobody says: more than this is a server that does not keep up.
+/// Default limit of an open loop's requests under way: a server with more than that does not keep up.
 const DEPTH: &str = "64";
-/// fio reports up to so many requests under way one by one; whether more were cannot be told.
+/// Largest number of requests under way that fio reports exactly, so that reaching it can be seen.
 const MOST_DEPTH: u32 = 64;
 
-/// What a user sets.
+/// Parameters that a user sets.
 #[derive(Debug, Clone, Default)]
 pub struct Set {
     /// Name and value.
@@ -22,7 +22,7 @@ pub struct Set {
     pub rate: Option<f64>,
 }
 
-/// The variables, and the bytes that have to be free for them.
+/// Variables of the workload with these parameters, and the bytes that its files need.
 ///
 /// # Errors
 /// When the workload has no such parameter, or a value cannot be; the error says which there are.
@@ -60,7 +60,7 @@ pub fn variables(
         all.push((name, value));
         Ok(())
     };
-    // Its requests are nfscope's own, and not fio's.
+    // Requests of this load are made by nfscope itself, and not by fio.
     let own = set.rate.is_some() && w.said("Open").next().is_some();
     if let Some(n) = set.threads {
         put("THREADS", n.to_string())?;
@@ -138,7 +138,7 @@ const STEPS: &str = "STEPS";
 /// Most processes of a step, and most steps.
 const MOST: u32 = 1024;
 
-/// The job file of these variables: that of a ramp has a job for each step.
+/// Job file with these variables. The job file of a ramp has a job for each step.
 ///
 /// # Errors
 /// When the steps are no numbers of processes.
@@ -158,7 +158,7 @@ pub fn job_file(w: Workload, variables: &[(&'static str, String)]) -> anyhow::Re
     Ok(all)
 }
 
-/// `1,2,5` or `1-50`, from few to many.
+/// Parses `1,2,5` or `1-50`, from few to many.
 fn steps(text: &str) -> anyhow::Result<Vec<u32>> {
     let wrong = || {
         format!(
@@ -180,7 +180,7 @@ fn steps(text: &str) -> anyhow::Result<Vec<u32>> {
     Ok(all)
 }
 
-/// What the files take, as many times as what is set is larger than what the size has.
+/// Bytes that the files need: those of the size, times the growth of the parameters over their usual values.
 fn needs(size: &Size, usual: &[(&'static str, String)], all: &[(&'static str, String)]) -> u64 {
     let grows = |name: &str| {
         size.variables.iter().any(|(k, _)| *k == name) || matches!(name, "THREADS" | "HIGH" | STEPS)
@@ -200,7 +200,7 @@ fn needs(size: &Size, usual: &[(&'static str, String)], all: &[(&'static str, St
     (size.needs as f64 * factor) as u64
 }
 
-/// `2*THREADS`, by the value of THREADS; other values as they are.
+/// Multiplies `2*THREADS` by the value of THREADS; returns other values unchanged.
 fn product(value: &str, all: &[(&'static str, String)]) -> anyhow::Result<String> {
     let Some((factor, name)) = value.split_once('*') else {
         return Ok(value.to_owned());

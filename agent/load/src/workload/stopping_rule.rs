@@ -1,4 +1,4 @@
-//! Runs again and again, until enough is known.
+//! Repeats runs until the result is precise enough.
 
 use crate::workload::fio_report::{Figures, RunReport};
 use nfscope_stats::mean_interval::Interval;
@@ -20,10 +20,10 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Metric; 3] = [Metric::Iops, Metric::Latency, Metric::P99];
 
-    /// Its value in a run; not a number where the run does not tell.
+    /// Value of the metric in a run; NaN where the run does not have it.
     pub fn of(self, figures: &Figures) -> f64 {
         match self {
             Metric::Iops => figures.iops,
@@ -32,7 +32,7 @@ impl Metric {
         }
     }
 
-    /// For people.
+    /// Value as text with its unit.
     pub fn text(self, value: f64) -> String {
         match self {
             Metric::Iops => format!("{} ops/s", rate(value)),
@@ -42,33 +42,33 @@ impl Metric {
     }
 }
 
-/// When to stop.
+/// Rule that ends the repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoppingRule {
-    /// After so many.
+    /// After this number of repeats.
     Repeats(usize),
     /// When the interval is narrow, or time is up.
     Narrow {
-        /// At most this part of the mean to each side.
+        /// Largest half width of the interval, as a part of the mean.
         relative: f64,
-        /// No repeat may end later.
+        /// Time at which the last repeat must have ended.
         at_most: Duration,
     },
 }
 
-/// What to do after a repeat.
+/// Step after a repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Another one.
+    /// Run another repeat.
     Continue,
-    /// Enough is known.
+    /// The result is precise enough.
     Done,
     /// Time is up.
     TimeUp,
 }
 
 impl StoppingRule {
-    /// After these values, this long after the start, when one repeat takes so long.
+    /// Decides after these values, `elapsed` after the start, when one repeat takes `one`.
     pub fn next(self, values: &[f64], elapsed: Duration, one: Duration) -> Decision {
         match self {
             StoppingRule::Repeats(n) if values.len() >= n => Decision::Done,
@@ -86,8 +86,8 @@ impl StoppingRule {
     }
 }
 
-/// True when the mean is known well enough, at two looks in a row. Repeats that resemble each other count as fewer, so that a
-/// load that drifts goes on.
+/// Returns true if the mean is precise enough, at two looks in a row. Correlated repeats count as fewer, so that a load that drifts goes
+/// on.
 fn is_known(values: &[f64], relative: f64) -> bool {
     let mut looks = Looks::at_runs();
     (1..=values.len()).any(|n| {
@@ -103,7 +103,7 @@ fn is_known(values: &[f64], relative: f64) -> bool {
     })
 }
 
-/// Runs once to warm up, and then until enough is known; `tell` hears of each run. Says whether time was up before.
+/// Runs once to warm up, and then until the rule ends it; `tell` gets a line about each run. Returns the reports, and true if time was up.
 ///
 /// # Errors
 /// When a run fails.
@@ -150,12 +150,12 @@ mod tests {
             .map(|i| 10.0 + 0.1 * (f64::from(i) * 2.4).sin())
             .collect();
         assert_eq!(until.next(&same, s(5), s(1)), Decision::Done);
-        // Narrow after five, and nobody believes it.
+        // The interval is narrow after five values, which is too few to trust it.
         assert!(Interval::of(&same[..5]).unwrap().relative().unwrap() < 0.05);
         assert_eq!(until.next(&same[..12], s(5), s(1)), Decision::Continue);
         let wide: Vec<f64> = same.iter().map(|v| (v - 9.0).powi(12)).collect();
         assert_eq!(until.next(&wide, s(5), s(1)), Decision::Continue);
-        // A load that drifts: its repeats resemble each other, and are not as many as they look.
+        // A load that drifts: its repeats are correlated, and count as fewer than they are.
         let drifts: Vec<f64> = (0..40).map(|i| 10.0 + 0.02 * f64::from(i)).collect();
         assert!(Interval::of(&drifts).unwrap().relative().unwrap() < 0.05);
         assert_eq!(until.next(&drifts, s(5), s(1)), Decision::Continue);

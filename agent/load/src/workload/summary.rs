@@ -1,4 +1,4 @@
-//! What all repeats together say.
+//! Summary of all repeats.
 
 use crate::workload::catalog::Unit;
 use crate::workload::fio_report::{Figures, RunReport};
@@ -9,7 +9,7 @@ use nfscope_text::units::percent;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A workload's result; its JSON is this, field by field.
+/// A workload's result; its JSON has these fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Name of the workload.
@@ -18,56 +18,56 @@ pub struct Summary {
     pub size: &'static str,
     /// Variables of the job file.
     pub parameters: BTreeMap<&'static str, String>,
-    /// Where it ran.
+    /// Directory in which it ran.
     pub directory: String,
-    /// On what.
+    /// File system of the directory.
     pub filesystem: Option<FileSystem>,
     /// Version of fio.
     pub fio: String,
-    /// The figure that was watched.
+    /// Metric that the stopping rule watched.
     pub metric: Metric,
-    /// Length that a repeat was given; `None` where its work ends it.
+    /// Set length of a repeat; `None` where its work ends it.
     pub runtime_seconds: Option<u64>,
     /// Repeats that count.
     pub repeats: usize,
-    /// What the interval was to reach.
+    /// Relative half width that the interval was to reach.
     pub until_ci: Option<f64>,
-    /// Whether it did.
+    /// True if the interval reached it.
     pub reached: Option<bool>,
-    /// Of the watched figure, at lag 1.
+    /// Autocorrelation of the watched metric at lag 1.
     pub autocorrelation: Option<f64>,
-    /// What the reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
-    /// All jobs together.
+    /// Intervals of all jobs together.
     pub total: Intervals,
-    /// Each job and operation.
+    /// Results of each job and operation.
     pub jobs: Vec<JobResult>,
-    /// What an operation of users is made of many: pages, for example.
+    /// Result of the users' operations that consist of many I/Os: pages, for example.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<UnitResult>,
-    /// Each repeat.
+    /// Figures of each repeat.
     pub runs: Vec<Figures>,
 }
 
-/// Operations of users: so many of a job, one after the other in each process.
+/// Result of the operations of users. Each consists of many operations of a job, one after the other in each process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnitResult {
-    /// `page`.
+    /// Name, for example `page`.
     pub name: &'static str,
-    /// Operations of fio in one.
+    /// Operations of fio in one unit.
     pub operations: u32,
-    /// Of these per second.
+    /// Units per second.
     pub per_second: Option<Interval>,
-    /// Mean time of one: processes over the rate (Little's law), because each process makes one after the other.
+    /// Mean time of a unit: processes over the rate (Little's law), because each process makes one after the other.
     pub seconds: Option<Interval>,
-    /// Median time of one, from fio's log of single operations: to the millisecond.
+    /// Median time of a unit, from fio's log of single operations: to the millisecond.
     pub p50_seconds: Option<Interval>,
-    /// The time that 99 of 100 take at most; unknown where a repeat has fewer than 1000.
+    /// Time that 99 of 100 units do not exceed; unknown where a repeat has fewer than 1000.
     pub p99_seconds: Option<Interval>,
 }
 
 impl UnitResult {
-    /// What these runs of so many processes say of it.
+    /// Result of the unit in these runs, with this number of processes.
     pub fn of(unit: Unit, processes: f64, reports: &[RunReport]) -> UnitResult {
         let rates: Vec<f64> = reports
             .iter()
@@ -85,7 +85,7 @@ impl UnitResult {
         }
     }
 
-    /// Where one request of an open loop is one of it: its time counts from when it is due.
+    /// Result where one request of an open loop is one unit: its time counts from the moment it is due.
     pub fn of_requests(unit: Unit, reports: &[RunReport]) -> UnitResult {
         let of = |figure: &dyn Fn(&RunReport) -> Option<f64>| {
             Interval::of(&reports.iter().filter_map(figure).collect::<Vec<_>>())
@@ -103,18 +103,18 @@ impl UnitResult {
     }
 }
 
-/// Of one quantile of the unit in each run.
+/// Interval of one quantile of the unit over the runs; `None` if a run lacks it.
 fn unit_quantile(reports: &[RunReport], which: usize) -> Option<Interval> {
     let known: Vec<f64> = reports.iter().filter_map(|r| r.unit[which]).collect();
     Interval::of(&known).filter(|_| known.len() == reports.len())
 }
 
-/// A longer time with all requests under way would be missing from latencies.
+/// Part of submissions with all requests under way, from which on a warning is given: waits would be missing from the latencies.
 const FULL: f64 = 0.001;
-/// A smaller part of the rate that was asked for is told.
+/// Part of the wanted rate below which a warning is given.
 const REACHED: f64 = 0.98;
 
-/// What to say of an open loop with this rate and depth: whether requests came as late as the server let them.
+/// Warning about an open loop with this rate and depth, if the server delayed the sending of requests.
 pub fn open_loop(job: &str, rate: f64, depth: &str, reports: &[RunReport]) -> Option<String> {
     let done = reports
         .iter()
@@ -133,7 +133,7 @@ pub fn open_loop(job: &str, rate: f64, depth: &str, reports: &[RunReport]) -> Op
     })
 }
 
-/// What to say of operations that failed while a recording went on.
+/// Warnings about operations that failed while a recording went on.
 pub fn failures(reports: &[RunReport]) -> Vec<String> {
     let mut by_job: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
     for (job, (n, error)) in reports.iter().flat_map(|r| &r.errors) {
@@ -146,10 +146,10 @@ pub fn failures(reports: &[RunReport]) -> Vec<String> {
     by_job.into_iter().map(told).collect()
 }
 
-/// A larger part of a job's time than this for one tick of fio's clock is told.
+/// Part of a job's time that one tick of fio's clock may have before a warning is given.
 const TICK: f64 = 0.01;
 
-/// What to say of jobs that were over so soon that fio's clock tells little of their rate, however much their repeats agree.
+/// Warning about jobs too short for fio's clock: their rate is imprecise even if their repeats agree.
 pub fn short(reports: &[RunReport]) -> Option<String> {
     let mut jobs: Vec<(&str, f64)> = Vec::new();
     for (job, _, totals) in reports.iter().flat_map(|r| &r.totals) {
@@ -176,7 +176,7 @@ pub fn short(reports: &[RunReport]) -> Option<String> {
 pub struct Intervals {
     /// Operations per second.
     pub iops: Option<Interval>,
-    /// Of data; unknown where calls move none.
+    /// Bytes of data per second; unknown where calls move none.
     pub bytes_per_second: Option<Interval>,
     /// Mean latency.
     pub latency_seconds: Option<Interval>,
@@ -191,13 +191,13 @@ pub struct JobResult {
     pub job: String,
     /// `read`, `write`, `create`, `stat` or `unlink`.
     pub operation: String,
-    /// Its figures.
+    /// Figures of the job and operation.
     #[serde(flatten)]
     pub figures: Intervals,
 }
 
 impl Intervals {
-    /// The intervals of these runs.
+    /// Intervals of the figures of these runs.
     pub fn of(runs: &[Figures]) -> Intervals {
         let each = |figure: fn(&Figures) -> Option<f64>| {
             Interval::of(&runs.iter().filter_map(figure).collect::<Vec<_>>())
@@ -211,7 +211,7 @@ impl Intervals {
     }
 }
 
-/// Each job and operation over all repeats, in the order in which they came up.
+/// Results of each job and operation over all repeats, in the order in which they came up.
 pub fn jobs(reports: &[RunReport]) -> Vec<JobResult> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for (job, operation, _) in reports.iter().flat_map(|o| &o.jobs) {
@@ -233,7 +233,7 @@ pub fn jobs(reports: &[RunReport]) -> Vec<JobResult> {
     names.into_iter().map(result).collect()
 }
 
-/// How much consecutive repeats resemble each other, and what to say of it.
+/// Autocorrelation of consecutive repeats, and a warning if it is high.
 pub fn correlation(metric: Metric, runs: &[Figures]) -> (Option<f64>, Option<String>) {
     let values: Vec<_> = runs.iter().map(|f| metric.of(f)).collect();
     let r = autocorrelation(&values);

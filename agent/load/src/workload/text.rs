@@ -1,4 +1,4 @@
-//! The result for people.
+//! Summary as text.
 
 use crate::workload::summary::{Intervals, Summary};
 use nfscope_stats::mean_interval::Interval;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 const HEAD: [&str; 6] = ["JOB", "OP", "OPS/S", "MiB/S", "MEAN", "P99"];
 
-/// A page with a table.
+/// Formats a page with a table.
 pub fn text(s: &Summary) -> String {
     let mut out = String::new();
     let on = s.filesystem.as_ref().map(|f| format!(" on {}", f.name()));

@@ -1,4 +1,4 @@
-//! The directory that a workload runs in: what it lies on, whether there is room, and a part of it for the files.
+//! The directory that a workload runs in: its file system, its free space, and a directory below it for the files.
 
 use anyhow::{Context, bail};
 use nfscope_source::lossless;
@@ -8,15 +8,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What a directory lies on.
+/// File system of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileSystem {
-    /// `nfs`, `nfs4`, `ext4` and so on.
+    /// Type: `nfs`, `nfs4`, `ext4` and so on.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Of the NFS protocol; `None` where it is no NFS mount.
+    /// Version of the NFS protocol; `None` where it is no NFS mount.
     pub version: Option<String>,
-    /// What it is mounted from.
+    /// Source of the mount.
     pub source: String,
 }
 
@@ -30,7 +30,7 @@ impl FileSystem {
         }
     }
 
-    /// For people: `NFS 4.2 of nfs1:/export`.
+    /// Name as text: `NFS 4.2 of nfs1:/export`.
     pub fn name(&self) -> String {
         match &self.version {
             Some(version) => format!("NFS {version} of {}", self.source),
@@ -39,7 +39,7 @@ impl FileSystem {
     }
 }
 
-/// The directory's own path and what it lies on; `None` where the mount table does not tell.
+/// The directory's canonical path and its file system; `None` where the mount table does not have it.
 ///
 /// # Errors
 /// When there is no such directory.
@@ -58,6 +58,8 @@ pub fn locate(dir: &Path) -> anyhow::Result<(PathBuf, Option<FileSystem>)> {
     Ok((real, file_system))
 }
 
+/// Checks the free space.
+///
 /// # Errors
 /// When fewer bytes are free for this user than a data set needs.
 pub fn check_space(dir: &Path, needs: u64) -> anyhow::Result<()> {
@@ -75,7 +77,7 @@ pub fn check_space(dir: &Path, needs: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `64 MiB`, rounded down.
+/// Mebibytes as text, rounded down: `64 MiB`.
 pub fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
@@ -88,7 +90,7 @@ pub struct WorkDir {
 }
 
 impl WorkDir {
-    /// Makes `nfscope-workload-<name>`, or takes the one that was kept.
+    /// Makes `nfscope-workload-<name>`, or reuses one that was kept.
     ///
     /// # Errors
     /// When it cannot be made, or is there and not to be used.
@@ -97,7 +99,7 @@ impl WorkDir {
         match fs::create_dir(&path) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                // A link could lead anywhere, and everything in there will be removed some day.
+                // A symbolic link could lead anywhere, and everything in the directory will be removed later.
                 let real = path.symlink_metadata().is_ok_and(|m| m.is_dir());
                 if !keep || !real {
                     bail!(
@@ -118,17 +120,17 @@ impl WorkDir {
         Ok(WorkDir { path, keep })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// As fio's option `directory` takes it, which sees a list of several at a colon.
+    /// Path for fio's option `directory`, with colons escaped: fio takes a colon as the separator of a list.
     pub fn for_fio(&self) -> String {
         self.path.display().to_string().replace(':', "\\:")
     }
 
-    /// Removes them, unless they are to be kept.
+    /// Removes the directory and its files, unless they are to be kept.
     ///
     /// # Errors
     /// When something cannot be removed.

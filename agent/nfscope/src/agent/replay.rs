@@ -130,8 +130,8 @@ impl Source for Replay {
         }]
     }
 
-    fn detach(&mut self, _: &[&'static str]) -> Vec<String> {
-        vec!["nothing to detach: this agent plays a recording and has no probes".to_owned()]
+    fn detach(&mut self, _: &[&'static str]) -> anyhow::Result<Vec<String>> {
+        bail!("nothing to detach: this agent plays a recording and has no probes")
     }
 
     fn attach(&mut self, _: &[&'static str]) -> anyhow::Result<Vec<String>> {

@@ -56,7 +56,10 @@ other count as fewer: it needs 20 independent stretches of time. A p99 needs
 299, because one stretch in a hundred may have all values beyond it, and a p90
 needs 29. Quantiles need 30 separate spells of such values, too. With windows of
 10 s a p99 therefore takes an hour and a half at least, and longer where windows
-resemble each other: give it a longer --max-duration.";
+resemble each other: give it a longer --max-duration. A mean needs 20 separate
+spells of windows above it. Where windows far apart resemble each other more than
+neighbours explain, no interval of one recording holds: none is printed, and the
+recording goes on. --repeat 3 --every 3h tells the mean of such a server.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -238,6 +241,13 @@ Examples:
   nfscope baseline export before /tmp/before.nfscope
   scp nfs1:/tmp/before.nfscope .
   nfscope baseline import before.nfscope --name nfs1-before --store ~/nfs.db
+  nfscope baseline export before /tmp/before.nfscope --anonymise
+
+With --anonymise the recording has the name anonymous, and its host, clients,
+exports, mounts, datasets and volumes have pseudonyms: the same name the same
+one, each time it is exported. Kept are times, numbers, words of NFS and of
+nfscope, the numbers of releases, and the kernel's names of devices. Left out
+are your labels, and series that this release does not know.
 
 The file is self-contained and the same on every machine. It is an SQLite file
 with the schema of a store. Later versions of nfscope can read it.";
@@ -472,6 +482,9 @@ pub struct ExportArgs {
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
+    /// Give pseudonyms to host, clients, exports, mounts, datasets and volumes, and leave out your labels
+    #[arg(long, alias = "anonymize")]
+    pub anonymise: bool,
     /// Where from
     #[command(flatten)]
     pub store: StoreArgs,

@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub(crate) mod compare;
+mod export_names;
 pub(crate) mod import;
 pub(crate) mod open;
 pub mod record;
@@ -46,6 +47,16 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
         BaselineCommand::Rm(args) => Store::open(&args.store.path)?.remove(&args.names)?,
         BaselineCommand::Export(args) => {
             let store = Store::open(&args.store.path)?;
+            if args.anonymise {
+                let file = &args.file;
+                let (windows, lost) = export_names::export(&store, &args.name, file, args.force)?;
+                say(&format!(
+                    "wrote {windows} windows of `{}` to {} with pseudonyms; {lost} series left out",
+                    args.name,
+                    file.display(),
+                ));
+                return Ok(0);
+            }
             let entry = store.export(&args.name, &args.file, args.force)?;
             say(&format!(
                 "wrote {} windows of `{}` to {}",

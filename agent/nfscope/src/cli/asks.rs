@@ -29,6 +29,7 @@ impl Command {
             Command::Slow(args) => (&mut args.url, &args.access),
             Command::Stuck(args) => (&mut args.url, &args.access),
             Command::Diagnose(args) => (&mut args.url, &args.access),
+            Command::Mcp(args) => (&mut args.url, &args.access),
             Command::Report(args) => (&mut args.url, &args.access),
             Command::Path(args) => {
                 return Some(Asks {

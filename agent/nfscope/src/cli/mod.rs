@@ -19,8 +19,8 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
     CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
-    TOP_EXAMPLES,
+    DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, MCP_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES,
+    SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
 };
 use nfscope_api::build_info;
 use nfscope_api::{breakdown_query, slow_filter, stuck_query};
@@ -103,6 +103,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Report what nfscope can measure on this host, and why something is missing
     Check(CheckArgs),
+    /// Check the configuration of this NFS server without a load: threads, exports, logs, TCP, kernel
+    Doctor(DoctorArgs),
     /// Show nfscope at work without a server and without root, on a recording of a day with three incidents
     Demo(DemoArgs),
     /// Show operations, threads, disks and clients live, in a terminal or as plain tables
@@ -135,6 +137,8 @@ pub enum Command {
     Workload(crate::workload::cli::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
     Versions(crate::versions::cli::VersionsArgs),
+    /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
+    Mcp(McpArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
     /// Print what completes nfscope's commands in a shell: bash, zsh, fish
@@ -444,6 +448,15 @@ pub struct ReportArgs {
     pub access: AccessArgs,
 }
 
+/// `nfscope doctor`
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `nfscope path`
 #[derive(Debug, Args)]
 #[command(after_help = PATH_EXAMPLES)]
@@ -503,6 +516,21 @@ pub struct AttachArgs {
     /// Address of this host's agent [default: http://127.0.0.1:9943]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+}
+
+/// `nfscope mcp`
+#[derive(Debug, Args)]
+#[command(after_help = MCP_EXAMPLES)]
+pub struct McpArgs {
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Where recordings are
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// `nfscope metrics`

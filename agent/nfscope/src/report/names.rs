@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The text in place of each sentence.
-pub(super) const LEFT_OUT: &str = "left out: sentences can have names";
+pub(crate) const LEFT_OUT: &str = "left out: sentences can have names";
 
 /// Names that stand for nobody.
 const NOBODY: [&str; 5] = ["", "none", "unknown", "local", "other"];
@@ -184,13 +184,13 @@ const REPORT: Rule = Object(&[
 ]);
 
 /// The same data without names.
-pub(super) fn anonymous(data: &Value) -> Value {
+pub(crate) fn anonymous(data: &Value) -> Value {
     Pseudonyms::default().apply(&REPORT, data)
 }
 
 /// Pseudonyms by name, for each beginning of a pseudonym: no two kinds of names share one.
 #[derive(Default)]
-struct Pseudonyms(BTreeMap<&'static str, BTreeMap<String, String>>);
+pub(crate) struct Pseudonyms(BTreeMap<&'static str, BTreeMap<String, String>>);
 
 impl Pseudonyms {
     fn apply(&mut self, rule: &Rule, value: &Value) -> Value {
@@ -206,14 +206,9 @@ impl Pseudonyms {
             (Number, Value::Number(_) | Value::Bool(_)) => value.clone(),
             (Word, Value::String(text)) if text.is_empty() || is_word(text) => value.clone(),
             (Word, Value::String(_)) => LEFT_OUT.into(),
-            (Release, Value::String(text)) => {
-                let end = text.find(|c: char| !(c.is_ascii_digit() || ".-".contains(c)));
-                let numbers = &text[..end.unwrap_or(text.len())];
-                numbers.trim_end_matches(['.', '-']).into()
-            }
+            (Release, Value::String(text)) => release(text).into(),
             (Name(prefix), Value::String(text)) => self.name(prefix, text).into(),
-            (Volume, Value::String(text)) if is_of_the_kernel(text) => value.clone(),
-            (Volume, Value::String(text)) => self.name("volume-", text).into(),
+            (Volume, Value::String(text)) => self.volume(text).into(),
             (By(is_kept), Value::Object(all)) => all
                 .iter()
                 .filter(|(key, _)| is_kept(key))
@@ -233,7 +228,16 @@ impl Pseudonyms {
         }
     }
 
-    fn name(&mut self, prefix: &'static str, text: &str) -> String {
+    /// That of a volume, unless the kernel has named it.
+    pub(crate) fn volume(&mut self, text: &str) -> String {
+        match is_of_the_kernel(text) {
+            true => text.to_owned(),
+            false => self.name("volume-", text),
+        }
+    }
+
+    /// Pseudonym of a name, with this beginning. Words such as `other` stay.
+    pub(crate) fn name(&mut self, prefix: &'static str, text: &str) -> String {
         if NOBODY.contains(&text) {
             return text.to_owned();
         }
@@ -244,8 +248,15 @@ impl Pseudonyms {
     }
 }
 
+/// The numbers in front of a release.
+pub(crate) fn release(text: &str) -> String {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || ".-".contains(c)));
+    let numbers = &text[..end.unwrap_or(text.len())];
+    numbers.trim_end_matches(['.', '-']).to_owned()
+}
+
 /// A text that may be a word of a fixed set has nothing with the form of an address, a path or a sentence.
-fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     let part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-+".contains(c);
     (1..=32).contains(&text.len()) && text.chars().all(part) && text.parse::<IpAddr>().is_err()
 }

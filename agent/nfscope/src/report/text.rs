@@ -31,7 +31,11 @@ pub(crate) fn write(data: &Value, anonymous: bool) -> String {
     let total: f64 = windows(data).map(seconds).sum();
     let end = windows(data).last().map_or(0.0, ended);
     let begin = windows(data).next().map_or(0.0, |w| ended(w) - seconds(w));
-    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    // A recording of a host without a name, or of an unknown kernel, has none of the two.
+    let text = |v: &Value| match v.as_str() {
+        None | Some("") => "?".to_owned(),
+        Some(text) => text.to_owned(),
+    };
     let moment = |at: f64| local(UNIX_EPOCH + Duration::from_secs_f64(at.max(0.0)));
     let mut out = format!(
         "nfscope report of {}, Linux {}: {} to {} ({}).\n",

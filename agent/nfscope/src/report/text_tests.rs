@@ -119,3 +119,11 @@ fn what_is_known_of_a_part_is_said_of_that_part() {
         ],
     );
 }
+
+#[test]
+fn an_unknown_host_or_kernel_is_a_question_mark() {
+    let mut data = healthy();
+    data["windows"]["host"] = "".into();
+    data["windows"]["kernel"] = Value::Null;
+    says(&data, &["nfscope report of ?, Linux ?: "]);
+}

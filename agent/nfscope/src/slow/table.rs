@@ -49,7 +49,7 @@ const fn number(head: &'static str, width: usize, rank: usize) -> Column {
     }
 }
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 17] = [
     text("TIME", 12, 3),
     Column {
         keeps_end: true,
@@ -68,6 +68,7 @@ const COLUMNS: [Column; 16] = [
     number("LOCK", 6, 6),
     number("RARE", 6, 15),
     number("INODE", 10, 14),
+    text("XID", 10, 16),
     Column {
         keeps_end: true,
         ..text("EXPORT", 8, 9)
@@ -231,6 +232,7 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         phase(|p| p.lock),
         phase(OpPhases::rare),
         or(op.inode.map(|i| i.to_string())),
+        or(op.xid.map(nfscope_model::xid::text)),
         // It begins with that of the export.
         or(op.path.clone().or_else(|| op.export.clone())),
     ];

@@ -201,6 +201,7 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
         "REQUEST",
         "WAITS FOR",
         "INODE",
+        "XID",
         "EXPORT",
         "THREAD",
     ];
@@ -250,7 +251,7 @@ fn laundromat_line(answer: &HeldRequests) -> String {
     }
 }
 
-fn cells(r: &HeldRequest, wide: bool) -> [String; 8] {
+fn cells(r: &HeldRequest, wide: bool) -> [String; 9] {
     let known = |text: &str| match text {
         "" => "-".to_owned(),
         text => text.to_owned(),
@@ -268,6 +269,8 @@ fn cells(r: &HeldRequest, wide: bool) -> [String; 8] {
         known(&r.op),
         known(&r.wait),
         r.inode.map_or_else(|| "-".to_owned(), |i| i.to_string()),
+        r.xid
+            .map_or_else(|| "-".to_owned(), nfscope_model::xid::text),
         or(r.export.as_deref()),
         r.thread.to_string(),
     ];

@@ -2,7 +2,7 @@
 
 use crate::fixture::recorder::{Place, ask, good};
 use crate::fixture::recordings::{
-    DISKS, FLASH, compare_all, compare_two, counting, recording, runs, writes,
+    DISKS, FLASH, by_the_hour, compare_all, compare_two, counting, recording, runs, writes,
 };
 use crate::fixture::tale::Tale;
 use crate::fixture::work::{RISK, at_risk, is_op, row, with_values, without};
@@ -99,6 +99,112 @@ fn time_that_durable_writes_wait_is_the_price_of_durability() {
     );
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(mean.why, None);
+}
+
+/// A file system that flushes no more shares its disk with one that does; another disk is flushed no more, or has no cache to flush.
+#[test]
+fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
+    let of = |first: u64, log: f64, device: &'static str, every: usize, flushes: f64| {
+        let make = move |i| {
+            let r = recording("run", i, 60, &writes(log));
+            let r = with_values(&r, &f::BLOCK_DEVICE, [device, "write"], 1e-3);
+            let each = |n: usize| if n % every == 0 { flushes } else { 0.0 };
+            counting(&r, &f::BLOCK_FUA, [device], each)
+        };
+        (first..first + 3).map(make).collect::<Vec<Recording>>()
+    };
+    let before = of(1, DISKS, "sda", 1, 300.0);
+    let c = compare_all(&before, &of(4, FLASH, "sda", 20, 1.0), &Options::default());
+    let durability = c.durability.as_ref().unwrap();
+    assert_eq!(durability.direction, Direction::Less);
+    let said = "after, sda is hardly ever asked to flush its write cache";
+    assert!(c.headline.contains(said), "{}", c.headline);
+    assert!(c.rows.iter().all(|r| r.verdict != Verdict::Better));
+    // A commit for ten times as many writes is none of it.
+    let c = compare_all(&before, &of(4, FLASH, "sda", 1, 30.0), &Options::default());
+    let mean = row(&c, is_op("write"), &Quantity::Mean);
+    assert_eq!(
+        (c.durability.is_none(), mean.verdict),
+        (true, Verdict::Better)
+    );
+    // Another device may have no cache: the first sentence asks for that.
+    for (every, flushes) in [(1, 0.0), (20, 1.0)] {
+        let after = of(4, FLASH, "nvme0n1", every, flushes);
+        let c = compare_all(&before, &after, &Options::default());
+        let said = "After, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda before.";
+        assert!(c.headline.starts_with(said), "{}", c.headline);
+        assert_eq!(c.caveats[0].kind, "write_cache");
+    }
+    let c = compare_all(
+        &before,
+        &of(4, FLASH, "nvme0n1", 1, 300.0),
+        &Options::default(),
+    );
+    assert!(c.caveats.iter().all(|w| w.kind != "write_cache"));
+}
+
+/// An unchanged server that warms up, or slows down all the time, on one side alone is no slower server. What both sides have is none of it.
+#[test]
+fn a_course_of_one_side_is_no_slower_server() {
+    let of = |first: u64, level: &dyn Fn(f64) -> f64| {
+        // Windows of ten seconds.
+        let each = (first..first + 3)
+            .map(|i| by_the_hour("run", i, 180, 10, |hour| 5e-3 * level(hour * 360.0)));
+        each.collect::<Vec<_>>()
+    };
+    let steady = |_: f64| 1.0;
+    let warm = |window: f64| if window < 40.0 { 3.0 } else { 1.0 };
+    let slowly_warm = |window: f64| 1.0 + 2.0 * (-window / 20.0).exp();
+    let ramp = |window: f64| 1.0 + window / 180.0;
+    let step = |window: f64| if window < 90.0 { 2.0 } else { 1.0 };
+    let cases: [(&dyn Fn(f64) -> f64, &str); 4] = [
+        (&warm, "a warm-up"),
+        (&slowly_warm, "a step"),
+        (&ramp, "a ramp"),
+        (&step, "a step"),
+    ];
+    for (level, what) in cases {
+        for (before, after, side) in [
+            (of(1, &steady), of(4, level), "after"),
+            (of(1, level), of(4, &steady), "before"),
+        ] {
+            let c = compare_all(&before, &after, &Options::default());
+            assert!(
+                c.rows.iter().all(|r| !r.verdict.is_change()),
+                "{what}: {:?}",
+                c.rows
+            );
+            let told = c.rows.iter().filter_map(|r| r.why.as_ref());
+            let said = format!("{side} alone it has {what}");
+            assert!(
+                told.clone().any(|why| why.starts_with(&said)),
+                "{said}: {:?}",
+                c.rows
+            );
+            let sentence = c.headline.to_lowercase();
+            assert!(
+                sentence.contains("warm-up") || sentence.contains("mean latency of write 3"),
+                "{sentence}"
+            );
+        }
+        // Both sides have it: a server that is eight times as slow is found.
+        let slower = |window: f64| 8.0 * level(window);
+        let c = compare_all(&of(1, level), &of(4, &slower), &Options::default());
+        let mean = row(&c, is_op("write"), &Quantity::Mean);
+        assert_eq!(mean.verdict, Verdict::Worse, "{what}: {mean:?}");
+    }
+}
+
+/// Recordings of a minute have too few windows, and the headline says so.
+#[test]
+fn what_cannot_be_compared_has_its_reason() {
+    let of = |first: u64, windows| {
+        let each = (first..first + 3).map(|i| recording("run", i, windows, &writes(DISKS)));
+        each.collect::<Vec<_>>()
+    };
+    let c = compare_all(&of(1, 60), &of(4, 5), &Options::default());
+    let said = "Not comparable: WRITE 3 (too few values after: at least 10 windows are needed";
+    assert!(c.headline.contains(said), "{}", c.headline);
 }
 
 /// Recordings before, what makes one after, and the difference that is told.

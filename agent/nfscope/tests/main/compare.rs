@@ -271,7 +271,10 @@ fn too_little_is_not_judged() {
     let short = recording("after", 15, 6, &writes(FLASH));
     let c = compare_two(&before, &short);
     assert!(c.rows.iter().all(|r| r.verdict == Verdict::NotComparable));
-    assert_eq!(c.headline, "Not comparable: WRITE 3.");
+    assert_eq!(
+        c.headline,
+        "Not comparable: WRITE 3 (too few values after: at least 10 windows are needed, and ten values beyond a quantile)."
+    );
     let none = Recording {
         windows: Vec::new(),
         ..short

@@ -106,7 +106,7 @@ const CRATES: [(&str, &[&str]); 16] = [
 ];
 
 /// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.
-const LIBRARIES: [(&str, &[&str]); 20] = [
+const LIBRARIES: [(&str, &[&str]); 21] = [
     ("libbpf-rs", &["agent/source", "probes"]),
     ("landlock", &["agent/source"]),
     ("seccompiler", &["agent/source"]),
@@ -136,6 +136,7 @@ const LIBRARIES: [(&str, &[&str]); 20] = [
         ],
     ),
     ("bcrypt", &["agent/serve"]),
+    ("rmcp", &["agent/nfscope"]),
     ("saphyr", &["agent/serve"]),
     ("listenfd", &["agent/serve"]),
     ("prometheus-client", &["agent/serve"]),

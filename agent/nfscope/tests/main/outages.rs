@@ -126,11 +126,8 @@ fn sides_without_a_common_hour_are_not_compared() {
             let why = row.why.as_deref().unwrap();
             assert_eq!(why, format!("no hour of the {round} is in both sides"));
         }
-        assert!(
-            c.headline.ends_with("Not comparable: WRITE 3."),
-            "{}",
-            c.headline
-        );
+        let said = format!("Not comparable: WRITE 3 (no hour of the {round} is in both sides).");
+        assert!(c.headline.ends_with(&said), "{}", c.headline);
         assert!(text::render(&c, false).contains("is in both sides"));
     }
     // Some are enough for pairs, and not for a verdict.

@@ -204,6 +204,7 @@ fn a_client_by_itself() {
             client: Some(client.into()),
             export: Some("/srv/münchen".into()),
             inode: Some(4711),
+            xid: Some(0x0b5f_0c11),
             stack: vec!["io_schedule".into()],
         })
         .into();

@@ -193,6 +193,7 @@ impl Source for Known {
                 dataset: None,
                 inode: Some(131_073),
                 path: None,
+                xid: None,
                 bytes: Some(65_536),
                 stability: Some("file_sync".into()),
                 status: "ok".into(),
@@ -387,6 +388,12 @@ fn the_demonstration_and_its_reports_are_shown_in_a_real_browser() {
         report("report.html", &[]),
         report("anonymous.html", &["--anonymise"]),
     ];
+    browser_sees(
+        Command::new(&python)
+            .arg(root().join("tests/browser/page_picture.py"))
+            .arg(&files[0])
+            .arg(directory.path()),
+    );
     browser_sees(
         Command::new(python)
             .arg(root().join("tests/browser/report.py"))

@@ -1,4 +1,4 @@
-//! `/about`: a page without scripts: whether the agent measures, with links to every other path.
+//! `/about`: a page without scripts. It says whether the agent measures, and links to every other path.
 
 use crate::service::endpoint::{Asked, Content, Declaration, Endpoint, Refusal, Reply, Served};
 use nfscope_api::build_info::{REVISION, VERSION};
@@ -24,7 +24,7 @@ impl Endpoint for About {
     }
 }
 
-/// One self-contained page: no script, no font, nothing from elsewhere.
+/// Renders the page in one file: no script, no font, no request to other servers.
 pub(super) fn render(host: &str, status: &Status, endpoints: &[Declaration]) -> String {
     let host = escape(host);
     let (edge, state) = match status.health() {
@@ -59,7 +59,7 @@ pub(super) fn render(host: &str, status: &Status, endpoints: &[Declaration]) -> 
     )
 }
 
-/// A group's programs, and under them what keeps all of them.
+/// Rows of a group's programs, and below them the reason that keeps all of them from running.
 fn rows(group: &Group) -> String {
     let mut out = String::new();
     for p in group.programs() {

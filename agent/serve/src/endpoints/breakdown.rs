@@ -1,4 +1,4 @@
-//! `/breakdown`: operations by client, export, operation, user or file, one line an interval.
+//! `/breakdown`: operations by client, export, operation, user or file, one line per interval.
 
 use crate::service::endpoint::{Asked, Content, Endpoint, Refusal, Reply, Served};
 use nfscope_api::access::Access;

@@ -1,4 +1,4 @@
-//! `/-/healthy`: whether the agent runs at all, as Prometheus and its kin are asked.
+//! `/-/healthy`: returns 200 if the agent runs, under the path of Prometheus and similar programs.
 
 use crate::service::endpoint::{Content, Declaration};
 

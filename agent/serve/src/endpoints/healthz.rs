@@ -1,4 +1,4 @@
-//! `/healthz`: whether NFS operations are timed, and whether the server serves all requests.
+//! `/healthz`: says whether NFS operations are timed, and whether the server serves all requests.
 
 use crate::service::endpoint::{Asked, Content, Endpoint, Refusal, Reply, Served};
 use nfscope_api::link::Why;
@@ -18,7 +18,8 @@ the text is ok, or degraded while requests are stuck in the server,\nwhile it is
     async fn answer(asked: &Asked, (): ()) -> Result<Reply, Refusal> {
         let health = asked.source.status().health();
         health.map_err(|why| Refusal::new(Why::Unavailable, why))?;
-        // The agent is well: who restarts it for its answer would only lose sight of the server.
+        // A degraded server still gets 200, because the agent works: a supervisor that restarted the agent would only lose sight of the
+        // server.
         let text = match asked.source.degraded() {
             Some(why) => format!("degraded: {why}\n"),
             None => "ok\n".to_owned(),

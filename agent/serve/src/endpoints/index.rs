@@ -3,10 +3,10 @@
 use crate::service::endpoint::{Content, Declaration};
 use bytes::Bytes;
 
-/// The document that loads the other files of the page.
+/// Document that loads the other files of the page.
 pub(crate) const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/page/index.html"));
 
-/// Only what this agent serves is run, shown or asked for.
+/// Content security policy: only files of this agent are run, shown or requested.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

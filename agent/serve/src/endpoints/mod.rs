@@ -1,4 +1,4 @@
-//! Every path that the agent serves, one file each, in the order in which people read them.
+//! Every path that the agent serves, one file each, in the order of the list at `/about`.
 //!
 //! `docs/develop/add-an-endpoint.md` says how to add one.
 
@@ -21,7 +21,7 @@ mod windows;
 
 use crate::service::endpoint::Declaration;
 
-/// The closed list: nobody answers a path that is not here.
+/// The closed list of endpoints: a path that is not here is not answered.
 pub static ALL: [Declaration; 16] = [
     Declaration::of::<metrics::Metrics>(),
     healthy::DOCUMENT,
@@ -41,7 +41,7 @@ pub static ALL: [Declaration; 16] = [
     index::DOCUMENT,
 ];
 
-/// The endpoint at this path.
+/// Endpoint of this path.
 pub fn find(path: &str) -> Option<&'static Declaration> {
     ALL.iter().find(|e| e.path == path)
 }

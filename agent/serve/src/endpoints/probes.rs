@@ -9,7 +9,7 @@ pub(super) struct Probes;
 #[derive(Serialize)]
 struct Body<'a> {
     times_operations: bool,
-    /// Empty where operations are timed.
+    /// Reason why operations are not timed; empty where they are.
     reason: &'a str,
     probes: &'a [ProbeStatus],
 }

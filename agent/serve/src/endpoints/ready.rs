@@ -1,4 +1,4 @@
-//! `/-/ready`: whether the probes are attached, as Prometheus and its kin are asked.
+//! `/-/ready`: says whether the probes are attached, under the path of Prometheus and similar programs.
 
 use crate::service::endpoint::{Asked, Content, Endpoint, Refusal, Reply, Served};
 use nfscope_api::link::Why;

@@ -5,11 +5,11 @@ use nfscope_api::access::Access;
 use nfscope_api::link::Why;
 use nfscope_baseline::store::Error;
 
-/// The reason where the agent looks for no recordings.
+/// Reason for an agent without a store of recordings.
 pub(super) const NO_RECORDINGS: &str =
     "this agent shows no recordings; `nfscope baseline open NAME` does";
 
-/// Why a recording cannot be had: there is none of this name, or no store, or the store cannot be read now.
+/// Refusal for a recording that cannot be read: there is none of this name, or no store, or the store cannot be read now.
 pub(super) fn refusal(e: anyhow::Error) -> Refusal {
     let absent = e.chain().any(|cause| {
         matches!(

@@ -1,4 +1,4 @@
-//! `/snapshot`: every value, with those of single files and clients.
+//! `/snapshot`: every value, including those of single files and clients.
 
 use crate::service::endpoint::{Asked, Endpoint, Refusal, Reply, Served};
 use crate::service::source_thread::Part;

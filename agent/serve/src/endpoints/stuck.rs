@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub(super) struct Stuck;
 
-/// Answer with names of clients.
+/// Answer with the names of clients.
 #[derive(Serialize)]
 struct Named<'a> {
     #[serde(flatten)]
@@ -28,7 +28,7 @@ impl Endpoint for Stuck {
 requests in hand for longer than over=1s, the oldest first: client,
 operation, inode, export and what each waits for, as JSON";
     const ACCESS: Access = Access::Details;
-    // The probes look at the stack of each thread.
+    // Answers are paced, because the probes look at the stack of each thread.
     const SERVED: Served = Served::Paced;
     type Query = Over;
 

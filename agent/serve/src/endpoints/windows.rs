@@ -9,7 +9,7 @@ use nfscope_api::windows_query::Wanted;
 use nfscope_model::status::Status;
 use std::time::Instant;
 
-/// The reason where nothing but the last quarter of an hour is known.
+/// Reason for an agent that only has the last quarter of an hour.
 const NO_HISTORY: &str = "this agent keeps no history on a disk; --history-directory, or the unit of the package, gives it a place";
 
 pub(super) struct Windows;

@@ -1,15 +1,15 @@
-//! A histogram's two faces: few classic buckets, and native ones as fine as the schema.
+//! Two forms of a histogram: few classic buckets, and native ones as fine as the schema.
 
 use nfscope_model::Histogram;
 use prometheus_client::encoding::{NativeHistogram, NativeHistogramBuckets};
 
-/// `le` and count of the classic buckets, not accumulated, and `+Inf` behind them.
+/// `le` and count of the classic buckets, not accumulated; the last one is `+Inf`.
 #[derive(Debug, PartialEq)]
 pub(super) struct Classic(pub(super) Vec<(f64, u64)>);
 
 impl Classic {
-    /// With these edges. Each is an edge of the histogram as well, so that a classic bucket is a whole number of fine ones
-    /// and stays exact.
+    /// Buckets with these edges. Each edge is an edge of the histogram as well, so a classic bucket is a whole number of fine ones and
+    /// stays exact.
     pub(super) fn of(h: &Histogram, edges: &[f64]) -> Self {
         let mut next = 0;
         let mut up_to = |edge: f64, end: usize| {
@@ -26,8 +26,8 @@ impl Classic {
     }
 }
 
-/// The same as a native histogram: bucket 0 is its zero bucket, the others keep their index. Native histograms have the edges
-/// of their schema only, so that what a power of ten divides is put together again.
+/// Native form of a histogram: bucket 0 is its zero bucket, the others keep their index. Native histograms have the edges of their schema
+/// only, so buckets that a power of ten divides are merged again.
 #[derive(Debug)]
 pub(super) struct Native {
     schema: i32,
@@ -38,7 +38,7 @@ pub(super) struct Native {
 }
 
 impl Native {
-    /// Empty buckets up to this many in a row are cheaper written out than as a new span.
+    /// Most empty buckets in a row that are cheaper to write than a new span.
     const GAP: i32 = 2;
 
     pub(super) fn of(h: &Histogram) -> Self {
@@ -65,7 +65,7 @@ impl Native {
                     }
                     *length += 1;
                 }
-                // The first offset is an index, the others are distances from the span before.
+                // The first offset is an index. Later ones are distances from the span before.
                 _ => native.spans.push((index - next, 1)),
             }
             native.deltas.push(count as i64 - before);
@@ -107,7 +107,7 @@ mod tests {
         h
     }
 
-    /// Index to count, as a Prometheus server reads spans and deltas.
+    /// Counts by index, as a Prometheus server decodes spans and deltas.
     fn read(n: &Native) -> BTreeMap<i32, i64> {
         let (mut index, mut count) = (0, 0);
         let mut deltas = n.deltas.iter();
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(native.spans, [(-79, 5), (34, 1), (64, 1)]);
     }
 
-    /// Values on both sides of every power of ten, which the schema does not know.
+    /// Values on both sides of every power of ten, at which the schema has no edge.
     #[test]
     fn native_buckets_have_no_edges_but_those_of_their_schema() {
         let values: Vec<f64> = [1e-4, 0.001, 0.01, 0.1, 1.0]

@@ -1,25 +1,25 @@
-//! Which edges the classic buckets of a family have. The text formats carry no other buckets, and a scrape of a busy server is to
-//! stay below 2,000 samples. `nfscope metrics` explains each choice: [`GROUPS`] is what it prints.
+//! Edges of the classic buckets of each family. The text formats have no other buckets, and a scrape of a busy server is to stay below
+//! 2,000 samples. `nfscope metrics` prints [`GROUPS`], which explain each choice.
 //!
-//! The edges of a family are the same for each of its series, at any time and on every host. An edge that came and went with
-//! the values would be read as 0 wherever it is missing: sums over servers by `le` would then count too little.
+//! The edges of a family are the same for each of its series, at any time and on every host. An edge that came and went with the values
+//! would be read as 0 wherever it is missing: sums over servers by `le` would then be too low.
 
 use nfscope_model::{Info, Kind, Scheme, family as f};
 
 /// Families with the same edges.
 #[derive(Debug)]
 pub struct Group {
-    /// Which families, in words.
+    /// Names of the families, in words.
     pub families: &'static str,
-    /// Upper edges, in base units; none: only sum and count.
+    /// Upper edges in base units; without any there are only sum and count.
     pub edges: &'static [f64],
-    /// The same edges in words.
+    /// Text of the edges.
     pub text: &'static str,
-    /// Why these.
+    /// Reason for these edges.
     pub why: &'static str,
 }
 
-/// One row of `nfscope metrics` each.
+/// Groups of families; each is a row of `nfscope metrics`.
 pub static GROUPS: [&Group; 5] = [&OPERATIONS, &DURATIONS, &SIZES, &COUNTS, &DISKS];
 
 static OPERATIONS: Group = Group {
@@ -54,7 +54,7 @@ static DISKS: Group = Group {
           is in the native histograms",
 };
 
-/// The group of a family; `None` for one that is no histogram.
+/// Group of a family; `None` for a family that is not a histogram.
 pub fn of(info: &Info) -> Option<&'static Group> {
     let Kind::Histogram(scheme) = info.kind else {
         return None;

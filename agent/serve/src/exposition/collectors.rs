@@ -1,10 +1,10 @@
-//! Parts of an exposition, for scrapers that want some of it: `/metrics?collect[]=op&collect[]=block`.
+//! Parts of an exposition, for scrapers that want some families only: `/metrics?collect[]=op&collect[]=block`.
 
 use nfscope_api::query::QueryString;
 use nfscope_model::{Info, family};
 use nfscope_text::suggest::nearest;
 
-/// Beginnings of families behind `nfscope_`, and the collector that has them. The first that fits counts.
+/// Beginnings of family names after `nfscope_`, with their collector. The first match counts.
 const COLLECTORS: &[(&str, &[&str])] = &[
     (
         "op",
@@ -67,15 +67,15 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The collectors of a scrape; all of them where none is chosen.
-/// Equal ones choose the same, in whatever order and how often they were named.
+/// Collectors of a scrape; all of them if none is chosen. Equal values choose the same collectors, in whatever order and however often they
+/// were named.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Collectors {
     only: Vec<&'static str>,
     without: Vec<&'static str>,
 }
 
-/// `collect[]` and `exclude[]` of a query; other fields are passed over.
+/// Query with `collect[]` and `exclude[]`; other fields are ignored.
 impl QueryString for Collectors {
     fn from_query(query: &str) -> Result<Collectors, String> {
         let mut all = Collectors::default();
@@ -109,19 +109,19 @@ impl QueryString for Collectors {
 }
 
 impl Collectors {
-    /// True where everything is asked for.
+    /// Returns true if all collectors are chosen.
     pub fn all(&self) -> bool {
         *self == Collectors::default()
     }
 
-    /// True where this family is asked for.
+    /// Returns true if the collector of this family is chosen.
     pub fn has(&self, info: &Info) -> bool {
         let name = of(info);
         (self.only.is_empty() || self.only.contains(&name)) && !self.without.contains(&name)
     }
 }
 
-/// The collector of a family.
+/// Collector of a family.
 fn of(info: &Info) -> &'static str {
     let name = info.short_name();
     let fits = |(_, begins): &&(&str, &[&str])| begins.iter().any(|b| name.starts_with(b));
@@ -131,7 +131,7 @@ fn of(info: &Info) -> &'static str {
         .map_or("agent", |(name, _)| name)
 }
 
-/// For the reference: every collector with its families.
+/// Every collector with its families, for the reference.
 pub fn families() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     COLLECTORS.iter().map(|(collector, _)| {
         let its = family::ALL.iter().filter(|info| of(info) == *collector);

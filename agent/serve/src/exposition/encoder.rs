@@ -15,16 +15,16 @@ use std::borrow::Cow;
 use std::fmt::Error;
 use std::sync::Arc;
 
-/// How names reach the encoder.
+/// Form in which names are passed to the encoder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Naming {
-    /// As base, unit and type: the encoder puts `_seconds` and `_total` back, and says `# UNIT`.
+    /// Base, unit and type: the encoder appends `_seconds` and `_total` again, and writes `# UNIT`.
     InParts,
-    /// Whole. The text format 0.0.4 wants `_total` in `# TYPE` as well, where OpenMetrics forbids it.
+    /// Whole names. The text format 0.0.4 wants `_total` in `# TYPE` as well, where OpenMetrics forbids it.
     Whole,
 }
 
-/// Encodes a snapshot at scrape.
+/// Encodes a snapshot at a scrape.
 #[derive(Debug)]
 pub(super) struct Collector {
     snapshot: Arc<Snapshot>,
@@ -57,7 +57,7 @@ impl Collector {
         for s in all {
             let labels = Labels(info.labels, &s.labels);
             if info.labels.is_empty() {
-                // An empty label set would print as `{}`.
+                // An empty label set would be printed as `{}`.
                 self.sample(&mut family, &s.sample, edges)?;
             } else {
                 self.sample(&mut family.encode_family(&labels)?, &s.sample, edges)?;
@@ -68,7 +68,7 @@ impl Collector {
 
     fn sample(&self, out: &mut MetricEncoder, sample: &Sample, edges: &[f64]) -> Result<(), Error> {
         match sample {
-            // A counter's encoder appends `_total`, which a whole name already has.
+            // The encoder of counters appends `_total`, which a whole name already has.
             Sample::Counter(v) if self.naming == Naming::Whole => out.encode_gauge(&Number(*v)),
             Sample::Counter(v) => out.encode_counter::<NoLabelSet, _, f64>(&Number(*v), None),
             Sample::Gauge(v) => out.encode_gauge(&Number(*v)),
@@ -101,8 +101,8 @@ impl prometheus_client::collector::Collector for Collector {
     }
 }
 
-/// A version that nobody speaks and a queue that a disk does not have are not worth their zeros. Others keep theirs: the first
-/// wait for a log is lost to a rate that has no zero before it.
+/// Returns false for empty histograms of a version that no client uses and of a queue that a disk does not have. Others are shown with
+/// zeros: a rate needs the zero before the first wait for a log.
 fn shown(info: &Info, sample: &Sample) -> bool {
     let usual = |l: &Label| matches!(l.name, "version" | "device");
     match sample {
@@ -111,13 +111,13 @@ fn shown(info: &Info, sample: &Sample) -> bool {
     }
 }
 
-/// A full name as the parts that the encoder joins again.
+/// Splits a full name into the parts that the encoder joins again.
 fn parts(name: &str) -> (&str, Option<Unit>) {
     let base = name.strip_suffix("_total").unwrap_or(name);
     for (suffix, unit) in [
         ("_seconds", Unit::Seconds),
         ("_bytes", Unit::Bytes),
-        // `Unit::Ratios` would be plural; the convention is the singular.
+        // `Unit::Ratios` would be plural, but the convention is the singular.
         ("_ratio", Unit::Other("ratio".into())),
     ] {
         if let Some(base) = base.strip_suffix(suffix) {
@@ -135,7 +135,7 @@ fn kind(kind: Kind) -> MetricType {
     }
 }
 
-/// A label's value without characters that steer a terminal. Names of this host have none; those of recordings may come from anywhere.
+/// Value of a label without control characters. Names of this host have none; those of recordings may come from anywhere.
 fn printable(value: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && c != '\n';
     match value.contains(steers) {
@@ -156,7 +156,7 @@ impl EncodeLabelSet for Labels<'_> {
     }
 }
 
-/// A value that prints as an integer where it is one.
+/// Number that is printed as an integer if it is one.
 #[derive(Debug)]
 struct Number(f64);
 

@@ -3,7 +3,7 @@
 /// An exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Prometheus text format 0.0.4, what everything understands.
+    /// Prometheus text format 0.0.4, which all scrapers understand.
     Plain,
     /// OpenMetrics text 1.0.
     OpenMetrics,
@@ -12,10 +12,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them; a format's place in it is its discriminant.
+    /// All formats; the index of each is its discriminant.
     pub const ALL: [Format; 3] = [Format::Plain, Format::OpenMetrics, Format::Protobuf];
 
-    /// The `Content-Type` of a body in this format.
+    /// `Content-Type` of a body in this format.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Plain => "text/plain; version=0.0.4; charset=utf-8",

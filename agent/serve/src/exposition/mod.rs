@@ -20,18 +20,18 @@ use prometheus_client::encoding::{prometheus_protobuf, text};
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 
-/// The whole exposition of a snapshot.
+/// Encodes a whole snapshot.
 ///
 /// # Errors
-/// When the encoder refuses a series, which a snapshot cannot make it do; the caller answers 500 and goes on.
+/// When the encoder refuses a series, which no snapshot causes; the caller answers 500 and goes on.
 pub fn encode(snapshot: &Arc<Snapshot>, format: Format) -> anyhow::Result<Vec<u8>> {
     encode_some(snapshot, format, &Collectors::default())
 }
 
-/// Those families of a snapshot that these collectors have.
+/// Encodes the families of a snapshot that these collectors have.
 ///
 /// # Errors
-/// As [`encode`].
+/// The same as those of [`encode`].
 pub fn encode_some(
     snapshot: &Arc<Snapshot>,
     format: Format,
@@ -59,8 +59,8 @@ pub fn encode_some(
     Ok(out.into_bytes())
 }
 
-/// Families without classic edges as summaries. A histogram must have the bucket `+Inf` in text, which says again what the count
-/// says; the encoder has no summaries.
+/// Turns families without classic edges into summaries. In text a histogram must have the bucket `+Inf`, which only repeats the count. The
+/// encoder has no summaries.
 fn summaries(text: &str) -> String {
     let no_edges =
         |info: &&&family::Info| classic_edges::of(info).is_some_and(|g| g.edges.is_empty());

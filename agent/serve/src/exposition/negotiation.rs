@@ -2,10 +2,9 @@
 
 use crate::exposition::format::Format;
 
-/// The format that an `Accept` header prefers.
+/// Format that an `Accept` header prefers.
 ///
-/// A scraper that names none of ours gets the classic text: an exposition it may not like tells its owner more than
-/// a 406 without one.
+/// A scraper that names no format of this agent gets the classic text: its admin learns more from that than from a 406.
 pub fn negotiate(accept: Option<&str>) -> Format {
     let mut best = (0.0, Format::Plain);
     for range in accept.unwrap_or_default().split(',') {
@@ -32,7 +31,7 @@ pub fn negotiate(accept: Option<&str>) -> Format {
             "text/plain" | "text/*" | "*/*" => Format::Plain,
             _ => continue,
         };
-        // The first of equals wins: that is the order in which Prometheus lists what it likes best.
+        // The first of equal preferences wins, because Prometheus lists its preferred format first.
         if q > best.0 {
             best = (q, format);
         }
@@ -40,7 +39,7 @@ pub fn negotiate(accept: Option<&str>) -> Format {
     best.1
 }
 
-/// True where an `Accept-Encoding` header takes gzip.
+/// Returns true if an `Accept-Encoding` header accepts gzip.
 pub fn accepts_gzip(accept: Option<&str>) -> bool {
     let mut any = false;
     for coding in accept.unwrap_or_default().split(',') {

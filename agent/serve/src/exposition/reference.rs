@@ -1,13 +1,13 @@
-//! The reference of all families, from the one table: for `nfscope metrics` and for the agent's own page.
+//! Reference of all families, from the metric table: for `nfscope metrics` and for the agent's own page.
 
 use crate::exposition::classic_edges::GROUPS;
 use crate::exposition::collectors::families;
 use nfscope_model::family::{ALL, Label};
-use nfscope_model::on_illumos::on_illumos;
 use nfscope_model::{Info, Kind};
+use nfscope_source::on_illumos::on_illumos;
 use std::fmt::Write;
 
-/// Terminal text.
+/// Reference as text for a terminal.
 pub fn plain() -> String {
     let mut out = String::new();
     for f in ALL {
@@ -35,7 +35,7 @@ pub fn plain() -> String {
     out
 }
 
-/// A Markdown page.
+/// Reference as a Markdown page.
 pub fn markdown() -> String {
     let mut out = String::from("# Metrics of nfscope\n\nMade by `nfscope metrics --markdown`.\n\n");
     out.push_str(NOTES);
@@ -134,7 +134,7 @@ const EDGES: &str = "
   classic edges for objectives.
 ";
 
-/// Each distinct label with the families that carry it.
+/// Each distinct label with the families that have it.
 fn labels() -> Vec<(&'static Label, Vec<&'static str>)> {
     let mut out: Vec<(&'static Label, Vec<&'static str>)> = Vec::new();
     for f in ALL {

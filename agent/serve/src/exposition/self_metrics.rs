@@ -1,13 +1,13 @@
-//! The series that describe the agent itself; they come from the view, not from a source.
+//! Series that describe the agent itself; the agent adds them, not the source.
 
 use nfscope_api::build_info::{REVISION, VERSION};
 use nfscope_model::{ProbeState, ProbeStatus, Snapshot, family};
 use std::time::Duration;
 
-/// Stands for every program of a probe.
+/// Value of the label `program` for all programs of a probe.
 const ALL: &str = "all";
 
-/// Adds build, probe health and the time that the reading took.
+/// Adds build, probe health and the duration of the reading.
 pub fn describe(snapshot: &mut Snapshot, reading: Duration) {
     snapshot.gauge(&family::BUILD_INFO, [VERSION, REVISION], 1.0);
     let probes = std::mem::take(&mut snapshot.probes);
@@ -19,7 +19,7 @@ pub fn describe(snapshot: &mut Snapshot, reading: Duration) {
         let success = f64::from(u8::from(of_probe.iter().all(fine)));
         snapshot.gauge(&family::PROBE_SUCCESS, [&first.probe], success);
         let same = |p: &ProbeStatus| !p.required && !p.state.measures() && p.reason == first.reason;
-        // A file system that this host has not: a series for each program would say the same.
+        // All programs of the probe have the same state, for example if this host lacks a file system: one series says that.
         if of_probe.iter().all(same) {
             let labels = [&first.probe, ALL];
             snapshot.gauge(&family::PROBE_ATTACHED, labels, 0.0);

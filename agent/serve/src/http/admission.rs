@@ -1,4 +1,4 @@
-//! Who may ask: by the rules of the web configuration, and by where the peer is.
+//! Admission of requests: by the rules of the web configuration, and by the host of the peer.
 
 use super::basic_auth::Verdict;
 use super::hosts;
@@ -14,11 +14,11 @@ use nfscope_api::access::Access;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Who asks, and by what rules.
+/// A peer, and the rules that apply to it.
 #[derive(Clone, Copy)]
 pub(super) struct Peer<'a> {
     pub(super) address: IpAddr,
-    /// The address of this host that was connected to.
+    /// Address of this host that the peer connected to.
     pub(super) local: Option<IpAddr>,
     pub(super) web: &'a WebConfig,
     pub(super) deadline: &'a Deadline,
@@ -28,23 +28,23 @@ pub(super) struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// True where both ends of the connection are on this host, and nothing else can be.
+    /// Returns true if the connection uses the loopback network, so that both ends are on this host.
     fn over_loopback(&self) -> bool {
         self.address.is_loopback() || self.local.is_some_and(|local| local.is_loopback())
     }
 
-    /// True of who is on this host, and asks it.
+    /// Returns true if the peer is on this host, and its request is for this host.
     fn is_here<B>(&self, request: &Request<B>) -> bool {
         let own = hosts::named(request).is_none_or(|host| hosts::is_own(host, &self.web.hosts));
         is_here(self.address, self.local) && own
     }
 
-    /// True of who may read what names files and clients.
+    /// Returns true if the peer may read answers that name files and clients.
     fn may_read_details<B>(&self, request: &Request<B>) -> bool {
         self.is_here(request) || self.web.allow_details || self.web.authenticates()
     }
 
-    /// The highest class of access that the peer has.
+    /// Highest class of access that the peer has.
     pub(super) fn may<B>(&self, request: &Request<B>) -> Access {
         match self.may_read_details(request) {
             false => Access::Everybody,
@@ -54,12 +54,12 @@ impl Peer<'_> {
     }
 }
 
-/// True where a peer is on this host, which was connected to at `local`.
+/// Returns true if a peer is on this host, which was connected to at `local`.
 fn is_here(peer: IpAddr, local: Option<IpAddr>) -> bool {
     peer.is_loopback() || local == Some(peer)
 }
 
-/// For a request above the rate of the web configuration.
+/// Answer to a request above the rate of the web configuration.
 fn too_many(peer: &Peer<'_>) -> Option<Answer> {
     let limit = peer.web.rate_limit.as_ref()?;
     (!limit.admits(Instant::now())).then(|| {
@@ -74,7 +74,7 @@ fn too_many(peer: &Peer<'_>) -> Option<Answer> {
     })
 }
 
-/// For a request over loopback that is for another host. Who has to say who he is needs no such check.
+/// Answer to a request over loopback that is for another host. Where peers authenticate, the check is not needed.
 fn misdirected<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     if peer.web.authenticates() || !peer.over_loopback() {
         return None;
@@ -89,12 +89,12 @@ fn misdirected<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     ))
 }
 
-/// For a peer without the right password.
+/// Answer to a peer without the right password.
 async fn wrong_password<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     let users = peer.web.users.as_ref()?;
     let given = request.headers().get(AUTHORIZATION);
     let verdict = users.check(given, peer.address).await;
-    // Programs ask without a password first, to learn that they need one.
+    // A request without a password is not noted: programs send one first, to learn that they need a password.
     if verdict == Verdict::Refused && given.is_some() {
         peer.refusals.note(peer.address);
     }
@@ -116,7 +116,7 @@ async fn wrong_password<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answ
     Some(and(plain(status, text.to_owned()), header, value))
 }
 
-/// Why this request gets no page.
+/// Answer in place of the page, if the request is refused.
 pub(super) async fn refusal<B>(peer: &Peer<'_>, request: &Request<B>) -> Option<Answer> {
     if hosts::is_ambiguous(request) {
         let text = "a request of HTTP/1.1 needs one Host header, and no more than one\n";

@@ -1,4 +1,4 @@
-//! The agent, as the process that serves HTTP sees it: the questions of [`nfscope_api::link`], and bodies that all requests share.
+//! The agent, as the process that serves HTTP sees it: the questions of [`nfscope_api::link`], and bodies that requests share.
 
 use crate::service::endpoint::{Declaration, Origin, Served};
 use anyhow::{Context, bail, ensure};
@@ -17,14 +17,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Messages with lines that wait for one listener.
 const WAITING: usize = 8;
-/// Shorter bodies are not worth packing.
+/// Least size of a body that is worth compressing.
 const PACKED_FROM: usize = 1024;
 const AGENT_ENDED: &str = "the agent has ended";
 
-/// A body as it is, and packed where somebody wanted that.
+/// A body, and its compressed form if a request has wanted it.
 type Both = (Bytes, Option<Bytes>);
 
-/// Bodies of the last reading, by their part of it.
+/// Bodies of the last reading, by their part.
 #[derive(Debug, Default)]
 struct Bodies {
     reading: u64,
@@ -48,7 +48,7 @@ impl Bodies {
         self.all.insert(made.part, (body, None));
     }
 
-    /// The body, packed where that is asked for and worth it. It is packed once.
+    /// Returns the body; compressed if the request wants that and it is worth it. The body is compressed once.
     fn get(&mut self, made: Made, packed: bool) -> anyhow::Result<Told> {
         let (plain, small) = self.all.get_mut(&made.part).context("no such body")?;
         if !packed || plain.len() < PACKED_FROM {
@@ -65,26 +65,26 @@ impl Bodies {
 /// The agent's answer to a request.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// A body, and whether it is packed.
+    /// A body, and true if it is compressed.
     Body(Bytes, bool),
-    /// Lines are to be had with [`AgentLink::listen`].
+    /// Lines that [`AgentLink::listen`] gives.
     Lines,
-    /// The reason why there is no answer.
+    /// Reason why there is no answer.
     Refused(Why, String),
 }
 
-/// Asks the agent.
+/// Connection to the agent.
 #[derive(Debug)]
 pub struct AgentLink {
     lanes: Arc<Lanes>,
     streams: Arc<Lanes>,
-    /// By path, or for all endpoints whose answers are made of readings. Held while asking: whoever comes meanwhile waits, and finds
-    /// the body there. Each path has one lane at most, so that scrapes always find one.
+    /// Bodies by path, and those of all endpoints that are made from readings. Each lock is held during the question: requests that come
+    /// meanwhile wait, and find the body there. Each path uses one lane at most, so that scrapes always find one.
     bodies: HashMap<&'static str, Arc<Mutex<Bodies>>>,
     disk: Arc<Mutex<()>>,
 }
 
-/// Lanes that nobody uses now.
+/// Lanes that are free now.
 #[derive(Debug)]
 struct Lanes {
     free: Mutex<Receiver<Lane>>,
@@ -105,7 +105,7 @@ impl Lane {
 
     async fn answer(&mut self) -> anyhow::Result<Answer> {
         let answer = link::next(&mut self.stream, &mut self.arrived, Answer::take).await?;
-        // What is left is a part of the answer's memory, and would keep all of it until this lane is asked again.
+        // An empty buffer would still keep all the memory of the answer until this lane is used again.
         if self.arrived.is_empty() {
             self.arrived = BytesMut::new();
         }
@@ -129,8 +129,8 @@ impl Lanes {
         }))
     }
 
-    /// Asks, and reads the answer to its end on a task of its own, also when nobody waits for it any more. Whoever stops waiting
-    /// before it has a lane leaves nothing behind; `guard` is held as long as the lane is.
+    /// Sends a question, and reads the answer to its end in a task of its own, even if the caller stops waiting. A caller that stops
+    /// waiting before it has a lane has no effect. `guard` is held as long as the lane is.
     async fn ask<G: Send + 'static>(
         self: &Arc<Self>,
         question: Vec<u8>,
@@ -142,7 +142,7 @@ impl Lanes {
         let asked = tokio::spawn(async move {
             let answer = lane.ask(&question).await;
             if answer.is_ok() {
-                // There is room for as many lanes as there are.
+                // The channel has room for all lanes.
                 let _ = lanes.back.try_send(lane);
             }
             Ok((answer?, guard))
@@ -152,7 +152,7 @@ impl Lanes {
 }
 
 impl AgentLink {
-    /// Asks over these lanes, of which the latter are for streams, what these endpoints have.
+    /// Connects to the agent over these lanes, of which `streams` are for streams, for these endpoints.
     ///
     /// # Errors
     /// When the lanes cannot be watched.
@@ -172,7 +172,7 @@ impl AgentLink {
         })
     }
 
-    /// The agent's answer to a request, packed where that is asked for and worth it.
+    /// Agent's answer to a request; compressed if the request wants that and it is worth it.
     pub(super) async fn ask(
         &self,
         endpoint: &Declaration,
@@ -207,7 +207,7 @@ impl AgentLink {
         }
     }
 
-    /// Lines of NDJSON as things happen, until the receiver is dropped.
+    /// Starts a stream of NDJSON lines, which ends when the receiver is dropped.
     pub(super) async fn listen(&self, mut ask: Ask) -> anyhow::Result<Receiver<Bytes>> {
         ask.turn = Turn::Stream;
         let question = Question::Ask(ask).encode()?;
@@ -224,7 +224,7 @@ impl AgentLink {
                 Err(e) => Err(e),
             };
             let streams = accepted.is_ok();
-            // Who asked may have gone; then nobody takes a line either.
+            // The caller may have gone; then no receiver takes a line either.
             let _ = tell.send(accepted);
             if streams && pass_on(&mut lane, lines).await.is_err() {
                 return;
@@ -236,7 +236,7 @@ impl AgentLink {
     }
 }
 
-/// The name of the bodies that are kept together, and of the turn that requests for them take.
+/// Key of the bodies that are kept together, and of the lock that requests for them wait for.
 fn shared_by(endpoint: &Declaration) -> &'static str {
     match endpoint.origin {
         Origin::Agent(Served::Reading, _) => "",
@@ -244,7 +244,7 @@ fn shared_by(endpoint: &Declaration) -> &'static str {
     }
 }
 
-/// An answer that is nobody else's.
+/// Converts an answer that no other request gets.
 fn told(answer: Answer, packed: bool) -> anyhow::Result<Told> {
     match answer {
         Answer::Body(_, body) => pack(body, packed).map(|(body, packed)| Told::Body(body, packed)),
@@ -258,7 +258,7 @@ fn no_answer(other: &Answer) -> anyhow::Error {
     anyhow::anyhow!("{other:?} is no answer to this")
 }
 
-/// Passes lines on until they end, or nobody takes them.
+/// Passes lines on until they end, or until the receiver is dropped.
 async fn pass_on(lane: &mut Lane, lines: Sender<Bytes>) -> anyhow::Result<()> {
     loop {
         let answer = tokio::select! {
@@ -288,10 +288,10 @@ async fn pass_on(lane: &mut Lane, lines: Sender<Bytes>) -> anyhow::Result<()> {
     }
 }
 
-/// Packs a body that is worth it, where that is asked for, and says whether it did.
+/// Compresses a body if `asked` is true and it is worth it. Returns true if it did.
 ///
 /// # Errors
-/// Never so far: memory takes all that is written.
+/// None: writing to memory does not fail.
 pub(super) fn pack(body: Bytes, asked: bool) -> anyhow::Result<(Bytes, bool)> {
     match asked && body.len() >= PACKED_FROM {
         true => Ok((gzip(&body)?, true)),
@@ -299,10 +299,10 @@ pub(super) fn pack(body: Bytes, asked: bool) -> anyhow::Result<(Bytes, bool)> {
     }
 }
 
-/// Packs a body: a scrape to a tenth, in a few milliseconds.
+/// Compresses a body: a scrape to a tenth, in a few milliseconds.
 ///
 /// # Errors
-/// Never so far: memory takes all that is written.
+/// None: writing to memory does not fail.
 pub(super) fn gzip(body: &[u8]) -> anyhow::Result<Bytes> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::default());
     packer.write_all(body)?;

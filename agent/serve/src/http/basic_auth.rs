@@ -1,10 +1,10 @@
 //! Passwords (RFC 7617), kept as bcrypt hashes.
 //!
-//! Checking one takes a tenth of a second of CPU time. It is done on a thread of its own, one at a time, and the last good
-//! password of each user is remembered: whoever guesses passwords delays no scrape.
+//! A check takes a tenth of a second of CPU time. Checks run on a thread of their own, one at a time, and the last good password of each
+//! user is remembered: a peer that guesses passwords delays no scrape.
 //!
-//! A check goes on when its connection is closed. It therefore keeps its turn, and its place among those that wait, until it
-//! ends: guessing and closing at once starts no second check.
+//! A check goes on when its connection is closed. It therefore keeps its turn, and its place among the checks that wait, until it ends: a
+//! peer that guesses and closes at once starts no second check.
 
 use super::places;
 use anyhow::{Context, ensure};
@@ -25,27 +25,27 @@ use tokio::sync::Semaphore;
 const WAITING: usize = 4;
 /// Checks of all peers that may wait or run.
 const ALL_WAITING: usize = 16;
-/// Costs that a hash may have. Each more doubles the time of a check; at 16 it takes some seconds.
+/// Costs that a hash may have. Each step doubles the time of a check; at 16 it takes some seconds.
 const COSTS: RangeInclusive<u32> = 4..=16;
-/// Salt and hash that an unknown user's password is held against, so that names cannot be told by time. It is nobody's.
+/// Salt and hash for the password of an unknown user, so that the time of a check does not reveal names. No user has this hash.
 const NOBODY: &str = "QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 /// Length of a salt in characters; the hash follows.
 const SALT: usize = 22;
 
-/// What a peer is told.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Welcome,
-    /// No password, or not this one.
+    /// No password, or a wrong one.
     Refused,
-    /// Too many checks are under way, of this peer or of all.
+    /// Too many checks are under way, for this peer or in all.
     Busy,
 }
 
-/// Who may come in.
+/// Users with their hashes.
 pub(super) struct Users {
     hashes: HashMap<String, String>,
-    /// A hash that no password has, and that takes as long as the slowest user's.
+    /// Hash that no password has, and whose check takes as long as the slowest user's.
     nobody: String,
     good: Good,
     turn: Arc<Semaphore>,
@@ -55,12 +55,12 @@ pub(super) struct Users {
 /// The last good password of each user.
 #[derive(Clone)]
 struct Good {
-    /// Of this process: what is remembered of passwords tells nothing elsewhere.
+    /// Key of this process, without which the remembered tags are useless.
     key: hmac::Key,
     tags: Arc<Mutex<HashMap<String, hmac::Tag>>>,
 }
 
-/// How many checks each peer has under way.
+/// Number of checks that each peer has under way.
 type Waiting = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl std::fmt::Debug for Users {
@@ -94,7 +94,7 @@ impl Good {
         lock(&self.tags).insert(name, tag);
     }
 
-    /// The same for these names alone.
+    /// Remembered passwords of those users alone whose name `keep` accepts.
     fn only(&self, keep: impl Fn(&str) -> bool) -> Good {
         let tags = lock(&self.tags);
         let kept = tags.iter().filter(|(name, _)| keep(name));
@@ -111,7 +111,7 @@ fn secret(name: &str, password: &str) -> String {
 }
 
 impl Users {
-    /// Names and hashes.
+    /// Builds the users from names and hashes.
     pub(super) fn new(hashes: BTreeMap<String, String>) -> anyhow::Result<Users> {
         let mut most = *COSTS.start();
         for (name, hash) in &hashes {
@@ -126,8 +126,8 @@ impl Users {
         })
     }
 
-    /// Takes the place of other users: keeps the good passwords of those whose hash is the same, and waits for the checks that
-    /// are under way.
+    /// Replaces other users: keeps the good passwords of users whose hash is the same. It shares the turn of checks, so that
+    /// those under way count.
     pub(super) fn succeed(&mut self, old: &Users) {
         let same = |name: &str| self.hashes.get(name) == old.hashes.get(name);
         self.good = old.good.only(same);
@@ -135,7 +135,7 @@ impl Users {
         self.waiting = old.waiting.clone();
     }
 
-    /// Takes the header `Authorization` of a request of this peer.
+    /// Checks the header `Authorization` of a request of this peer.
     pub(super) async fn check(&self, header: Option<&HeaderValue>, peer: IpAddr) -> Verdict {
         let Some((name, password)) = header.and_then(credentials) else {
             return Verdict::Refused;
@@ -149,7 +149,7 @@ impl Users {
         let Ok(turn) = self.turn.clone().acquire_owned().await else {
             return Verdict::Busy;
         };
-        // A check before this one may have been of the same password.
+        // An earlier check may have found the same password good.
         if self.good.has(&name, &password) {
             return Verdict::Welcome;
         }
@@ -165,7 +165,7 @@ impl Users {
         }
     }
 
-    /// What takes long: compares a password with its hash, and remembers it if it is good.
+    /// Returns the slow part of a check: it compares a password with its hash, and remembers a good one.
     fn compare(&self, name: String, password: String) -> impl FnOnce() -> bool + Send + use<> {
         let known = self.hashes.contains_key(&name);
         let hash = self.hashes.get(&name).unwrap_or(&self.nobody).clone();
@@ -181,7 +181,7 @@ impl Users {
     }
 }
 
-/// The cost of a hash that can be compared with.
+/// Cost of a hash, if this program can compare it.
 fn cost(hash: &str) -> anyhow::Result<u32> {
     let parts: bcrypt::HashParts = hash
         .parse()
@@ -272,7 +272,7 @@ mod tests {
         format!("Basic {}", STANDARD.encode(text)).parse().unwrap()
     }
 
-    /// Takes a check as far as it comes by itself.
+    /// Polls a check once, and returns its result if it has one.
     fn start<T>(check: impl Future<Output = T>) -> Option<T> {
         let mut check = Box::pin(check);
         begin(&mut check)
@@ -293,7 +293,7 @@ mod tests {
         (1..=count).map(|i| IpAddr::from([192, 0, 2, i]))
     }
 
-    /// A runtime whose one thread for checks is held until the sender is dropped.
+    /// A runtime whose only thread for checks is blocked until the sender is dropped.
     fn held() -> (Runtime, std::sync::mpsc::Sender<()>) {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(1)
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(users.check(None, PEER).await, Verdict::Refused);
     }
 
-    /// While the turn is taken, a good password that is remembered needs none.
+    /// A remembered good password needs no turn, so that guesses do not delay it.
     #[tokio::test]
     async fn who_guesses_delays_nobody() {
         let users = users();
@@ -356,7 +356,7 @@ mod tests {
         let _inside = runtime.enter();
         let guess = header("alice:guess");
         let good = header("alice:open sesame");
-        // The first has the turn and keeps it, although nobody waits for it any more.
+        // The first check has the turn and keeps it, although its caller has gone.
         assert_eq!(start(users.check(Some(&good), PEER)), None);
         for peer in addresses(100) {
             assert_eq!(start(users.check(Some(&guess), peer)), None);
@@ -367,7 +367,7 @@ mod tests {
         let turn = runtime.block_on(users.turn.acquire()).unwrap();
         assert_eq!(waiting(&users), 0);
         drop(turn);
-        // What it found out is not lost with its connection.
+        // The result of the check is not lost with its connection.
         let again = runtime.block_on(users.check(Some(&good), PEER));
         assert_eq!(again, Verdict::Welcome);
         assert!(users.good.has("alice", "open sesame"));

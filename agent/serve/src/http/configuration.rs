@@ -1,21 +1,21 @@
-//! What the agent gives the process that serves HTTP: everything that it would otherwise have to read from files.
+//! Configuration that the agent gives to the process that serves HTTP: everything that it would otherwise read from files.
 
 use super::web_config::{Contents, WebConfig};
 use anyhow::Context;
 use nfscope_text::console::{self, Level};
 use serde::{Deserialize, Serialize};
 
-/// Fate of a process that serves HTTP and cannot be confined as it should be.
+/// Behaviour of the process that serves HTTP if it cannot be confined as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sandbox {
     /// The process does not serve.
     Require,
-    /// The process serves, and what it lacks is an error in the log and a metric.
+    /// The process serves. A missing part of its confinement is an error in the log, and a metric.
     Try,
 }
 
 impl Sandbox {
-    /// The one of this name.
+    /// Sandbox of this name.
     pub fn of(word: &str) -> Option<Sandbox> {
         [Sandbox::Require, Sandbox::Try]
             .into_iter()
@@ -31,29 +31,29 @@ impl Sandbox {
     }
 }
 
-/// The configuration of the process that serves HTTP.
+/// Configuration of the process that serves HTTP.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The web configuration, with its certificates and keys.
+    /// Web configuration, with its certificates and keys.
     pub web: Contents,
-    /// Everybody who can connect may read `/slow`, `/breakdown`, `/stuck` and `/snapshot`.
+    /// True if every peer that can connect may read `/slow`, `/breakdown`, `/stuck` and `/snapshot`.
     pub allow_details: bool,
-    /// Those of other hosts who may read these may read `/breakdown` by user and by file, too.
+    /// True if peers of other hosts that may read these may read `/breakdown` by user and by file, too.
     pub allow_file_names: bool,
-    /// Names of this host, and those that requests may have beside them.
+    /// Names of this host, and further ones that requests may have.
     pub hosts: Vec<String>,
-    /// The least important lines that are written.
+    /// Least important level of the log.
     pub log_level: String,
-    /// Whether lines are JSON.
+    /// True if log lines are JSON.
     pub log_json: bool,
-    /// As whom the process runs, for a person.
+    /// User of the process, as text.
     pub who: String,
-    /// Whether the process may serve without a part of its sandbox.
+    /// Behaviour if a part of the sandbox is missing.
     pub sandbox: Sandbox,
 }
 
 impl Configuration {
-    /// As it is sent.
+    /// Encodes the configuration for sending.
     ///
     /// # Errors
     /// When it cannot be written as JSON.
@@ -61,15 +61,15 @@ impl Configuration {
         serde_json::to_vec(self)
     }
 
-    /// What was sent.
+    /// Decodes a configuration that was sent.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When it is no configuration.
     pub fn of(text: &[u8]) -> anyhow::Result<Configuration> {
         serde_json::from_slice(text).context("the agent sent no configuration")
     }
 
-    /// How peers reach the agent.
+    /// Web configuration with the agent's settings for it.
     pub(super) fn web(&self) -> anyhow::Result<WebConfig> {
         let mut web = WebConfig::new(self.web.clone())?;
         web.allow_details = self.allow_details;

@@ -1,11 +1,11 @@
-//! Whom a request is for. A page of somebody else's in a browser of this host can have its name resolved to 127.0.0.1 (DNS
-//! rebinding), and then read what answers there. Its requests still carry its own name.
+//! Host that a request is for. A page of another site in a browser of this host can have its name resolved to 127.0.0.1 (DNS rebinding),
+//! and then read the answers of this agent. Its requests still carry its own name.
 
 use hyper::header::HOST;
 use hyper::{Request, Version};
 use std::net::IpAddr;
 
-/// The host that a request names, without its port; `None` where it names none, as HTTP/1.0 may.
+/// Host that a request names, without its port; `None` if it names none, as HTTP/1.0 may.
 pub(super) fn named<B>(request: &Request<B>) -> Option<&str> {
     let header = request.headers().get(HOST);
     match (request.uri().authority(), header) {
@@ -15,8 +15,8 @@ pub(super) fn named<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
-/// True of a request that names no host, or several: a proxy and the agent could take it for different ones (RFC 9112, 3.2). HTTP/1.0
-/// may name none.
+/// Returns true for a request that names no host, or several: a proxy and the agent could understand different ones (RFC 9112, 3.2).
+/// HTTP/1.0 may name none.
 pub(super) fn is_ambiguous<B>(request: &Request<B>) -> bool {
     match request.headers().get_all(HOST).iter().count() {
         0 => request.version() > Version::HTTP_10,
@@ -33,7 +33,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// True of an address, which no name server has given, of `localhost`, and of these names of this host.
+/// Returns true for an address, which no name server has given, for `localhost`, and for these names of this host.
 pub(super) fn is_own(host: &str, names: &[String]) -> bool {
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     if bare.unwrap_or(host).parse::<IpAddr>().is_ok() {
@@ -46,8 +46,8 @@ pub(super) fn is_own(host: &str, names: &[String]) -> bool {
     own.any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// Names that /etc/hosts gives to this host's loopback addresses, as far as `text` is that file, and the host's own, in full and
-/// without its domain.
+/// Names of this host: its own name, in full and without the domain, and names that `text`, the contents of /etc/hosts, gives to loopback
+/// addresses.
 pub fn of_this_host(own: &str, text: &str) -> Vec<String> {
     let mut names = vec![own.to_owned()];
     names.extend(own.split_once('.').map(|(short, _)| short.to_owned()));

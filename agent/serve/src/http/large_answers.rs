@@ -1,7 +1,7 @@
-//! Memory for answers that are nobody else's: windows of the page, which every peer may ask for with a range of its own.
+//! Memory for answers that requests do not share: windows of the page, which every peer may ask for with a range of its own.
 //!
-//! Expositions are made once for all who ask at the same time. A range of the history is not, may have megabytes, and stays in
-//! memory for as long as its peer takes to read it. All of them together have a bound here; who comes later is told to come again.
+//! Expositions are made once for all requests at the same time. A range of the history is not: it may have megabytes, and stays in memory
+//! while its peer reads it. These answers together have a limit here. A request beyond the limit is told to come again.
 
 use crate::http::places;
 use bytes::Bytes;
@@ -13,12 +13,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-/// Bytes of all such answers that are under way.
+/// Most bytes of all such answers under way.
 const MOST: usize = 96 << 20;
-/// Of these for one peer: the page of somebody else finds room.
+/// Most bytes for one peer, so that the pages of other peers find room.
 const PEER_MOST: usize = 48 << 20;
 
-/// The memory of all answers, by peer.
+/// Bytes of all answers, by peer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LargeAnswers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
@@ -27,18 +27,18 @@ impl LargeAnswers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True where even a small answer has no room. Asked before the answer is made.
+    /// Returns true if even a small answer has no room. The check comes before the answer is made.
     pub(super) fn full(&self, address: IpAddr) -> bool {
         !self.fits(&self.lock(), places::peer(address), 1)
     }
 
     fn fits(&self, all: &HashMap<IpAddr, usize>, peer: IpAddr, more: usize) -> bool {
         let own = all.get(&peer).copied().unwrap_or_default();
-        // The first one of a peer may be larger than its part.
+        // The first answer of a peer may exceed the limit of one peer.
         (own == 0 || own + more <= PEER_MOST) && all.values().sum::<usize>() + more <= MOST
     }
 
-    /// Takes memory for this answer until it is sent; `None` where there is none.
+    /// Reserves memory for this answer until it is sent; `None` if there is none.
     pub(super) fn hold(&self, address: IpAddr, body: Bytes) -> Option<Held> {
         let peer = places::peer(address);
         let mut all = self.lock();
@@ -57,7 +57,7 @@ impl LargeAnswers {
     }
 }
 
-/// An answer that counts until it is sent, or its connection has ended.
+/// An answer whose bytes count until it is sent, or until its connection has ended.
 #[derive(Debug)]
 pub(super) struct Held {
     left: Bytes,
@@ -66,7 +66,7 @@ pub(super) struct Held {
     of: LargeAnswers,
 }
 
-/// Bytes that a connection gets at once. They are copied: a part of the answer that is still to be written would keep all of it.
+/// Bytes that a connection gets at once. They are copied, because a slice of the answer would keep all of it in memory.
 const PIECE: usize = 64 << 10;
 
 impl Body for Held {

@@ -6,13 +6,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-/// Connections that the kernel keeps until they are accepted; it has a limit of its own (net.core.somaxconn).
+/// Connections that the kernel keeps until they are accepted; the kernel has a limit of its own (net.core.somaxconn).
 const BACKLOG: i32 = 4096;
 
 /// Binds an address; `:PORT` means every address of the host.
 ///
 /// # Errors
-/// Names the address and what to do.
+/// With the address and what to do.
 pub fn listen(address: &str) -> anyhow::Result<TcpListener> {
     let mistyped =
         || format!("cannot listen on `{address}`: give HOST:PORT to --web.listen-address");
@@ -37,7 +37,7 @@ pub fn listen(address: &str) -> anyhow::Result<TcpListener> {
         ),
     })?;
     listener.set_nonblocking(true)?;
-    // The library's 128 overflow in a crowd, and a client whose packet is dropped tries again only after a second.
+    // The library's backlog of 128 overflows in a crowd. A client whose packet is dropped retries only after a second.
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
@@ -47,7 +47,7 @@ fn everywhere(port: u16) -> io::Result<TcpListener> {
     or_ipv4(both_families(port), port)
 }
 
-/// One socket for IPv6 and IPv4, also where net.ipv6.bindv6only says otherwise.
+/// A single socket for IPv6 and IPv4, even if net.ipv6.bindv6only is set.
 fn both_families(port: u16) -> rustix::io::Result<TcpListener> {
     let socket = socket_with(
         AddressFamily::INET6,
@@ -56,14 +56,14 @@ fn both_families(port: u16) -> rustix::io::Result<TcpListener> {
         None,
     )?;
     sockopt::set_ipv6_v6only(&socket, false)?;
-    // As the library does: connections of an agent that has just ended keep nobody from its address.
+    // The library sets this option, too: connections of an agent that has just ended must not keep the next one from its address.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket.into())
 }
 
-/// IPv4 alone where the host has no IPv6.
+/// Returns the socket of both families, or one of IPv4 alone if the host has no IPv6.
 fn or_ipv4(both: rustix::io::Result<TcpListener>, port: u16) -> io::Result<TcpListener> {
     match both {
         Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {

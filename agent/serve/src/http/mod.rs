@@ -1,8 +1,8 @@
-//! The HTTP side: who may connect, how long, with how much memory.
+//! The HTTP side: admission of connections, their time limits and their memory.
 //!
-//! Whatever a peer does, the agent goes on, scrapes are answered, and memory stays bounded: every connection is accepted at
-//! once and may have to give way ([`places`]), a small header, a time limit on each connection, one request per connection, and
-//! bodies that all connections share. The few answers that go on and on are cut off when their peer stops reading.
+//! Whatever a peer does, the agent goes on, scrapes are answered, and memory stays bounded. Every connection is accepted at once, and may
+//! be evicted ([`places`]). A header is small, each connection has a time limit and one request, and connections share bodies. The few
+//! answers that go on are cut off when their peer stops reading.
 
 mod admission;
 mod agent_link;

@@ -12,19 +12,19 @@ use tokio::time::{Instant, sleep_until};
 
 /// Lines in one frame.
 const LINES_PER_FRAME: usize = 64;
-/// Time for a peer to take some of what waits for it; somebody who stops a terminal for a while may go on.
+/// Time for a peer to take some of its waiting lines; a user who stops a terminal for a while may continue.
 const READ_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// When a connection is cut off. A stream puts that off for as long as its peer reads.
+/// Deadline of a connection. A stream extends it as long as its peer reads.
 #[derive(Debug, Clone)]
 pub(super) struct Deadline {
     at: watch::Sender<Instant>,
-    /// An answer has to begin so long before.
+    /// Time before the deadline by which an answer has to begin.
     last_words: Duration,
 }
 
 impl Deadline {
-    /// After this time, the last part of which is for an answer that says that there is none.
+    /// Deadline after this time. Its last part, `last_words`, is for an answer that says that there is none.
     pub(super) fn after(time: Duration, last_words: Duration) -> Self {
         Deadline {
             at: watch::Sender::new(Instant::now() + time),
@@ -32,12 +32,12 @@ impl Deadline {
         }
     }
 
-    /// Ends when it has passed.
+    /// Returns when the deadline has passed.
     pub(super) async fn passed(&self) {
         self.passed_but(Duration::ZERO).await;
     }
 
-    /// Ends when an answer has to begin.
+    /// Returns when an answer has to begin.
     pub(super) async fn calls_for_an_answer(&self) {
         self.passed_but(self.last_words).await;
     }
@@ -50,7 +50,7 @@ impl Deadline {
             if now + left >= at {
                 return;
             }
-            // `at` is later than `now` by more than `left`.
+            // `at` is later than `now` by more than `left`, so the subtraction does not underflow.
             tokio::select! {
                 () = sleep_until(at - left) => {}
                 _ = changes.changed() => {}
@@ -58,7 +58,7 @@ impl Deadline {
         }
     }
 
-    /// It is now.
+    /// Sets the deadline to now.
     pub(super) fn pass(&self) {
         self.at.send_replace(Instant::now());
     }
@@ -68,7 +68,7 @@ impl Deadline {
     }
 }
 
-/// A body of lines that come when they come.
+/// A body of lines that are sent as they come.
 #[derive(Debug)]
 pub(super) struct Stream {
     lines: Receiver<Bytes>,
@@ -95,7 +95,7 @@ impl Body for Stream {
         if ready!(this.lines.poll_recv_many(cx, &mut lines, LINES_PER_FRAME)) == 0 {
             return Poll::Ready(None);
         }
-        // Asked for more: the peer has taken what there was.
+        // A poll for more lines means that the peer has taken the last ones.
         this.deadline.put_off(READ_TIMEOUT);
         Poll::Ready(Some(Ok(Frame::data(lines.concat().into()))))
     }

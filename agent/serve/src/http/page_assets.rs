@@ -1,5 +1,5 @@
-//! The files of the page at `/`: vanilla modules, nothing from elsewhere. `page/main.js` says how they work together. `build.rs` leaves
-//! out their comments and indentation.
+//! Files of the page at `/`: vanilla modules, nothing from other servers. `page/main.js` says how they work together. `build.rs` removes
+//! their comments and indentation.
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
@@ -42,7 +42,7 @@ const ALL: [Asset; 17] = [
     asset!("stream.js", SCRIPT),
 ];
 
-/// All of them.
+/// All files of the page.
 pub(super) fn all() -> &'static [Asset] {
     const { &ALL }
 }
@@ -54,7 +54,7 @@ impl Asset {
     }
 }
 
-/// The file at this path.
+/// File at this path.
 pub(super) fn find(path: &str) -> Option<Asset> {
     ALL.into_iter().find(|a| a.path == path)
 }
@@ -67,7 +67,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// All that the page loads, and no more of it than these.
+    /// The page loads exactly these files.
     #[test]
     fn the_page_is_small_and_complete() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http/page");
@@ -75,11 +75,21 @@ mod tests {
         assert_eq!(files, ALL.len() + 1, "a file of the page is not served");
         let served = ALL.iter().map(|a| a.text).chain([index::PAGE]);
         let packed: usize = served.map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
-        // Nothing is hidden in comments: what people write has the same bound.
+        // The limit of what authors write includes comments, so that none hide in them.
         let written = fs::read_dir(&folder).unwrap();
         let written: u64 = written.map(|f| f.unwrap().metadata().unwrap().len()).sum();
         assert!(written <= 100_000, "{written} bytes are written");
         assert!(packed <= 35_000, "{packed} bytes packed");
+    }
+
+    /// Shares of findings are of different things: of request time, of requests, of calls. Only the sentence of each says of which.
+    #[test]
+    fn a_card_says_of_no_share_what_it_is_of() {
+        let panels = find("/page/panels.js").unwrap().text;
+        let card = panels.split("const card =").nth(1).unwrap();
+        let card = card.split("const active =").next().unwrap();
+        assert!(card.contains("${part}, ${when}") && card.contains("finding.summary"));
+        assert!(!card.contains(" of the "), "{card}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
   const { windows: all, ...greeting } = data.windows;
   const end = all.length ? all[all.length - 1].at : 0;
   const some = (windows) => ({ ...greeting, since: "all", more: false, windows });
-  // Windows of the last quarter of an hour, as an agent has them in memory; those before as from its disk.
+  // The windows of the last quarter of an hour answer as from an agent's memory, older ones as from its disk.
   const windows = (q) => {
     if (q.has("since")) return some([]);
     if (!q.has("from")) return some(all.filter((w) => w.at > end - 900));

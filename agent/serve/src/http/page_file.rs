@@ -1,4 +1,4 @@
-//! The page as one file: its modules, its style and its data inside, so that it works from a disk and asks nobody for anything.
+//! The page as one file: its modules, its style and its data are inside, so that it works from a disk without any request.
 
 use crate::endpoints::index::PAGE;
 use crate::http::page_assets;
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use nfscope_text::html::escape;
 use serde_json::{Map, Value, json};
 
-/// The one policy of the file: nothing is loaded, and nobody is asked.
+/// Content security policy of the file: nothing is loaded, and no server is asked.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Answers of the agent, told by a file. The script must stand before the page's own script, which asks at once.
+/// Script that answers in place of the agent. It must stand before the page's own script, which asks at once.
 const ANSWERS: &str = include_str!("page_file.js");
 const STYLE: &str = include_str!("page_file.css");
 
@@ -19,17 +19,17 @@ const STYLE: &str = include_str!("page_file.css");
 pub struct Contents<'a> {
     /// Title of the document.
     pub title: &'a str,
-    /// The report in words.
+    /// Text of the report.
     pub text: &'a str,
     /// Answers of the agent: `windows`, `findings`, `probes`.
     pub data: &'a Value,
-    /// Seconds since 1970 when the last window ended.
+    /// End of the last window, in seconds since 1970.
     pub at: f64,
     /// Seconds that the page shows.
     pub range: u32,
 }
 
-/// The file.
+/// Writes the file.
 pub fn write(contents: &Contents) -> String {
     let mut modules = Map::new();
     let (mut style, mut main) = (String::new(), String::new());
@@ -84,12 +84,12 @@ pub fn write(contents: &Contents) -> String {
     page
 }
 
-/// A module that imports others by names that a document can map: one of a data URL has no place that others could be relative to.
+/// Module that imports others by names that the document maps: a module of a data URL has no location that relative imports could use.
 fn bare(text: &str) -> String {
     text.replace("from \"./", "from \"nfscope/")
 }
 
-/// JSON inside of a script: no text of it can end the script.
+/// JSON inside a script; no text in it can end the script.
 fn script(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }

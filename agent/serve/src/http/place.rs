@@ -1,14 +1,14 @@
-//! A connection's place among all, as the connection holds it.
+//! A connection's place among all connections, as the connection holds it.
 
 use super::places::{NoStream, Places};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// What ends a connection when it is dropped. Before that it may be sent that its place is taken.
+/// Sender that ends a connection when it is dropped. A message before that says that the connection's place is taken.
 pub(super) type End = oneshot::Sender<()>;
 
-/// The places of all connections.
+/// Places of all connections.
 #[derive(Clone, Default)]
 pub(super) struct AllPlaces(Arc<Mutex<Places<End>>>);
 
@@ -27,7 +27,7 @@ impl AllPlaces {
         }
     }
 
-    /// Takes its place from a connection.
+    /// Takes the place of one connection.
     pub(super) fn make_room(&self) {
         tell(self.lock().make_room());
     }
@@ -38,31 +38,31 @@ impl AllPlaces {
     }
 }
 
-/// Lets a connection that has lost its place answer what it was asked. One that has ended meanwhile needs no word.
+/// Lets a connection that has lost its place answer its request. A connection that has ended meanwhile needs no message.
 fn tell(displaced: Option<End>) {
     if let Some(end) = displaced {
         let _ = end.send(());
     }
 }
 
-/// A connection's place. It is free again when this is dropped.
+/// Place of a connection, which is freed when this is dropped.
 pub(super) struct Place {
     id: u64,
     all: AllPlaces,
 }
 
 impl Place {
-    /// The header is complete.
+    /// Notes that the header is complete.
     pub(super) fn answer(&self) {
         self.all.lock().answer(self.id);
     }
 
-    /// True where another connection has it now.
+    /// Returns true if another connection has the place now.
     pub(super) fn is_taken(&self) -> bool {
         !self.all.lock().has(self.id)
     }
 
-    /// The answer goes on, where it may.
+    /// Turns the connection into a stream, if it may become one.
     pub(super) fn stream(&self) -> Result<(), NoStream> {
         self.all.lock().stream(self.id)
     }

@@ -1,36 +1,36 @@
-//! Who may stay connected, and who gives way where no place is left. No socket and no clock in here.
+//! Places of connections, and the one that is evicted when no place is left. There is no socket and no clock here.
 //!
-//! Every connection is accepted at once: a scrape that waits behind idle connections is a scrape that is lost. Where places run
-//! out, the peer with the most connections loses one: its oldest without a complete header, or else its oldest that still
-//! takes its answer. Who loses its place may say so to its peer: what ends a connection is given back for that.
+//! Every connection is accepted at once: a scrape that waits behind idle connections is lost. If places run out, the peer with the most
+//! connections loses one: its oldest without a complete header, or else its oldest that still takes its answer. An evicted connection may
+//! tell its peer, so the sender that ends it is returned.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Connections at once. Each costs a descriptor, and 16 KiB while its header arrives.
+/// Most connections at once. Each costs a descriptor, and 16 KiB while its header arrives.
 const PLACES: usize = 320;
-/// Of these for one peer; the others stay in reserve for everybody else.
+/// Most connections of one peer; the other places stay in reserve for other peers.
 pub(super) const PEER_PLACES: usize = 256;
-/// Streams of one peer: a browser has six connections to a server, and pages that count or watch need one of them for everything else.
+/// Most streams of one peer. A browser has six connections to a server, and pages that count or watch need one of them for everything else.
 /// The service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
 pub(super) const PEER_STREAMS: usize = 5;
 
-/// How far a connection is.
+/// Progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Its header is not complete.
+    /// The header is not complete.
     Header,
-    /// It waits for its answer, or reads it.
+    /// The connection waits for its answer, or sends it.
     Answer,
-    /// It reads lines for as long as it likes.
+    /// The connection sends lines for as long as its peer likes.
     Stream,
 }
 
-/// Why a connection becomes no stream.
+/// Reason why a connection may not become a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoStream {
-    /// Its peer has enough of them.
+    /// The peer has enough streams.
     TooMany,
-    /// It is older than the rules by which streams are given.
+    /// The connection came before the rules for streams that hold now.
     TooOld,
 }
 
@@ -38,14 +38,14 @@ struct Connection<E> {
     id: u64,
     peer: IpAddr,
     stage: Stage,
-    /// What ends it where it is dropped.
+    /// Value that ends the connection when it is dropped.
     end: E,
 }
 
-/// The connections, the oldest first.
+/// All connections, the oldest first.
 pub(super) struct Places<E> {
     next: u64,
-    /// The first connection that may become a stream.
+    /// Number of the first connection that may become a stream.
     streams_from: u64,
     connections: Vec<Connection<E>>,
 }
@@ -61,8 +61,8 @@ impl<E> Default for Places<E> {
 }
 
 impl<E> Places<E> {
-    /// Gives a place to a connection from this address. Dropping `end` ends the connection. Also what ends the connection that
-    /// gives way, where one does.
+    /// Gives a place to a connection from this address. Dropping `end` ends the connection. Also returns the `end` of the evicted
+    /// connection, if there is one.
     pub(super) fn admit(&mut self, from: IpAddr, end: E) -> (u64, Option<E>) {
         let peer = peer(from);
         let own = self.count(peer);
@@ -84,7 +84,7 @@ impl<E> Places<E> {
         (id, displaced)
     }
 
-    /// Takes its place from a connection of a peer that has the most.
+    /// Takes the place of a connection of the peer that has the most.
     pub(super) fn make_room(&mut self) -> Option<E> {
         let ended = |c: &Connection<E>| c.stage != Stage::Stream;
         let most = (self.connections.iter().filter(|c| ended(c)))
@@ -97,12 +97,12 @@ impl<E> Places<E> {
         self.take_one(|peer| crowds.contains(&peer))
     }
 
-    /// The header of a connection is complete.
+    /// Notes that the header of a connection is complete.
     pub(super) fn answer(&mut self, id: u64) {
         self.set(id, Stage::Answer);
     }
 
-    /// A connection becomes a stream, where it may.
+    /// Turns a connection into a stream, if it may become one.
     pub(super) fn stream(&mut self, id: u64) -> Result<(), NoStream> {
         let own = self.find(id).map(|c| c.peer);
         let peer = own.filter(|_| id >= self.streams_from);
@@ -115,18 +115,18 @@ impl<E> Places<E> {
         Ok(())
     }
 
-    /// Ends every stream. What is connected now becomes none: it came by rules that hold no longer.
+    /// Ends every stream. No present connection may become one later, because it came by rules that hold no longer.
     pub(super) fn end_streams(&mut self) {
         self.connections.retain(|c| c.stage != Stage::Stream);
         self.streams_from = self.next;
     }
 
-    /// A connection has ended.
+    /// Removes a connection that has ended.
     pub(super) fn leave(&mut self, id: u64) {
         self.connections.retain(|c| c.id != id);
     }
 
-    /// Whether a connection still has its place.
+    /// Returns true if a connection still has its place.
     pub(super) fn has(&mut self, id: u64) -> bool {
         self.find(id).is_some()
     }
@@ -145,7 +145,7 @@ impl<E> Places<E> {
         self.connections.iter().filter(|c| c.peer == peer).count()
     }
 
-    /// Takes its place from the first in line of these peers.
+    /// Takes the place of the first connection in line of these peers.
     fn take_one(&mut self, of: impl Fn(IpAddr) -> bool) -> Option<E> {
         let candidates = self.connections.iter().enumerate();
         let first = candidates
@@ -156,7 +156,8 @@ impl<E> Places<E> {
     }
 }
 
-/// Whom a connection counts for: an IPv4 address, or the half of an IPv6 address below which a host makes addresses as it likes.
+/// Peer that a connection counts for: an IPv4 address, or the upper half of an IPv6 address, because a host chooses the lower half as it
+/// likes.
 pub(super) fn peer(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use std::rc::{Rc, Weak};
 
-    /// Places, and for each connection whether it still has one.
+    /// Places, and a handle of each connection that shows whether it still has its place.
     #[derive(Default)]
     struct Door {
         places: Places<Rc<()>>,
@@ -218,7 +219,7 @@ mod tests {
         for _ in 0..10 * PLACES {
             door.admit("192.0.2.1");
         }
-        // A second crowd meets the reserve, and then the first crowd shrinks until both are alike.
+        // A second crowd takes the reserve. Then the first crowd shrinks until both have the same size.
         for _ in 0..10 * PLACES {
             door.admit("192.0.2.3");
         }
@@ -258,7 +259,7 @@ mod tests {
         door.places.leave(streams[0]);
         let id = door.admit("::1");
         assert_eq!(door.places.stream(id), Ok(()));
-        // Where nobody is left to give way, nobody does.
+        // If only streams are left, no connection is evicted.
         let mut only = Door::default();
         let id = only.admit("::1");
         assert_eq!(only.places.stream(id), Ok(()));

@@ -1,4 +1,4 @@
-//! The process that serves HTTP: takes its sockets and its configuration from the agent, gives up everything else, and serves.
+//! The process that serves HTTP: it takes its sockets and its configuration from the agent, gives up everything else, and serves.
 
 use super::agent_link::AgentLink;
 use super::configuration::{Configuration, Sandbox};
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// True where an agent has started this program to serve HTTP.
+/// Returns true if an agent has started this program to serve HTTP.
 pub fn is_this() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NAME)
 }
@@ -40,28 +40,28 @@ pub fn run() -> ExitCode {
 }
 
 fn serve() -> anyhow::Result<()> {
-    // Before the keys arrive.
+    // Memory is hidden before the keys arrive.
     privileges::hide_memory()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdUnixStream::from(socket);
     let (counts, descriptors, configuration) = match handover::receive(&socket) {
-        // The agent has ended before it had anything to serve, and has said why.
+        // The agent has ended before there was anything to serve, and has reported why.
         Err(e) if has_ended(&e) && socket.local_addr().is_ok() => return Ok(()),
         received => received.context("only an agent starts this program by this name")?,
     };
     let configuration = Configuration::of(&configuration)?;
     configuration.apply_to_log();
-    // `top`, `ps` and `kill` show it.
+    // `top`, `ps` and `kill` show this name.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(c"nfscope-http")?;
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // The thread that checks passwords, once it is there, stays.
+        // The thread that checks passwords stays once it has been started.
         .thread_keep_alive(Duration::MAX)
         .build()?;
     let _inside = runtime.enter();
-    // For the agent to answer: a terminal, and systemd, send them to both.
+    // Signals are ignored here, because the agent handles them: a terminal, and systemd, send them to both processes.
     let ignored = [
         SignalKind::terminate(),
         SignalKind::interrupt(),
@@ -100,7 +100,7 @@ fn serve() -> anyhow::Result<()> {
     let mut lanes = |count| some(count).into_iter().map(StdUnixStream::from).collect();
     let link = AgentLink::new(lanes(counts.lanes), lanes(counts.streams), &endpoints::ALL)?;
     let server = Server::new(Arc::new(link), configuration.web()?);
-    // Without any thread the pool would end the process at the first password.
+    // Checks that a thread can be started: without one the pool would end the process at the first password.
     std::thread::Builder::new()
         .spawn(|| ())
         .context("no thread for passwords can be started; raise the limit of threads (TasksMax=, --pids-limit), or allow clone")?
@@ -115,13 +115,13 @@ fn serve() -> anyhow::Result<()> {
     })
 }
 
-/// True where the agent has closed its end of the socket, before or while something was on its way.
+/// Returns true if the agent has closed its end of the socket, before or during a message.
 fn has_ended(e: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     matches!(e.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
 }
 
-/// Takes each configuration that the agent sends, until the agent ends. An empty one asks whether this process is alive.
+/// Applies each configuration that the agent sends, until the agent ends. An empty one asks whether this process is alive.
 async fn follow(mut socket: UnixStream, taken: u8, server: &Server) -> anyhow::Result<()> {
     loop {
         let text = match next_configuration(&mut socket, taken).await {
@@ -137,7 +137,7 @@ async fn follow(mut socket: UnixStream, taken: u8, server: &Server) -> anyhow::R
     }
 }
 
-/// Says that the last configuration is in effect, and waits for another.
+/// Reports that the last configuration is in effect, and waits for the next one.
 async fn next_configuration(socket: &mut UnixStream, taken: u8) -> io::Result<Vec<u8>> {
     socket.write_all(&[taken]).await?;
     let mut head = [0; 4];

@@ -1,4 +1,4 @@
-//! Says that passwords are refused, but not for each of them.
+//! Reports refused passwords, but not each of them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// Time from one warning to the next.
+/// Time between two warnings.
 pub(super) const PERIOD: Duration = Duration::from_secs(60);
 
-/// The refused passwords that nobody has been told of.
+/// Refused passwords that have not been reported.
 #[derive(Default)]
 pub(super) struct Refusals {
     untold: Mutex<Option<Untold>>,
@@ -24,7 +24,7 @@ struct Untold {
 }
 
 impl Refusals {
-    /// A password from this address has been refused.
+    /// Notes that a password from this address has been refused.
     pub(super) fn note(&self, from: IpAddr) {
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
         let count = untold.map_or(0, |u| u.count) + 1;
@@ -33,7 +33,7 @@ impl Refusals {
         self.news.notify_one();
     }
 
-    /// Tells of the first refusal at once, and of those that follow at most once in this time.
+    /// Reports the first refusal at once, and later ones at most once in this time.
     pub(super) async fn tell(&self, period: Duration, warn: impl Fn(&str)) -> Infallible {
         loop {
             self.news.notified().await;

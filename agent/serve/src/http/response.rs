@@ -1,4 +1,4 @@
-//! Answers: what kinds of body there are, and the headers that each needs.
+//! Answers: the types of body, and the headers that each one needs.
 
 use super::large_answers::Held;
 use super::ndjson_stream::Stream;
@@ -12,15 +12,15 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-/// What is short or shared, what goes on, and what has a bound of its own.
+/// Body of an answer: short or shared, a stream, or one with a memory limit.
 pub(super) type Sent = Either<Full<Bytes>, Either<Stream, Held>>;
 pub(super) type Answer = Response<Sent>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
-/// What a request says of the body that it wants.
+/// Headers of a request that decide the body.
 pub(super) const VARIES: &str = "accept, accept-encoding";
 
-/// The `Content-Type` of an endpoint's answer.
+/// `Content-Type` of an endpoint's answer.
 pub(super) fn content_type(content: Content, format: Format) -> &'static str {
     match content {
         Content::Word | Content::Text => TEXT,
@@ -57,7 +57,7 @@ pub(super) fn formed(
     }
 }
 
-/// A body that others may get packed.
+/// An answer whose body other requests may get compressed.
 pub(super) fn encoded(content_type: &'static str, body: Sent, packed: bool) -> Answer {
     let answer = with(StatusCode::OK, content_type, body);
     let answer = and(answer, VARY, HeaderValue::from_static(VARIES));
@@ -86,7 +86,7 @@ pub(super) fn later(why: String) -> Answer {
     and(answer, RETRY_AFTER, HeaderValue::from_static("2"))
 }
 
-/// Another version of the agent has other files by the same names.
+/// Forbids caching without a check, because another version of the agent has other files of the same names.
 pub(super) fn unstored(answer: Answer) -> Answer {
     and(answer, CACHE_CONTROL, HeaderValue::from_static("no-cache"))
 }

@@ -1,4 +1,4 @@
-//! Passes a request on to the endpoint of its path, and makes an answer of what the endpoint says.
+//! Passes a request to the endpoint of its path, and makes an answer of the result.
 
 use super::admission::{Peer, refusal};
 use super::agent_link::{AgentLink, Told, pack};
@@ -24,7 +24,7 @@ pub(super) async fn answer<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Requ
         answer = refusal_or_page(agent, peer, request) => answer,
         () = peer.deadline.calls_for_an_answer() => no_answer(peer.place.is_taken()),
     };
-    // Also of an answer that is short or an error: a cache must not give it to those who want another format.
+    // Short answers and errors have this header, too: a cache must not give them to a client that wants another format.
     let endpoint = endpoints::find(request.uri().path());
     if endpoint.is_some_and(|e| e.content == Content::Exposition) {
         answer = and(answer, VARY, HeaderValue::from_static(VARIES));
@@ -52,7 +52,7 @@ async fn refusal_or_page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Reques
     }
 }
 
-/// For a request whose place is taken by another connection, or whose time is over.
+/// Answer to a request whose place is taken by another connection, or whose time is over.
 fn no_answer(taken: bool) -> Answer {
     later(
         match taken {
@@ -98,7 +98,7 @@ async fn page<B>(agent: &AgentLink, peer: &Peer<'_>, request: &Request<B>) -> An
     }
 }
 
-/// For a path that nobody has.
+/// Answer to a path without an endpoint.
 fn no_such_page() -> Answer {
     let known: Vec<_> = endpoints::ALL.iter().map(|e| e.path).collect();
     let text = format!("no such page; see {}\n", known.join(" "));
@@ -109,7 +109,7 @@ fn header<B>(request: &Request<B>, name: hyper::header::HeaderName) -> Option<&s
     request.headers().get(name)?.to_str().ok()
 }
 
-/// A text of this release, packed where that is worth it.
+/// A text of this release; compressed if that is worth it.
 fn of_release(content: Content, kind: &'static str, text: Bytes, packed: bool) -> Answer {
     match pack(text, packed && content != Content::Word) {
         Ok((body, packed)) => formed(content, kind, Either::Left(Full::new(body)), packed),
@@ -126,7 +126,7 @@ fn document(endpoint: &Declaration, text: Bytes, packed: bool) -> Answer {
     }
 }
 
-/// The agent's answer.
+/// Asks the agent, and makes an answer of its reply.
 async fn ask<B>(
     agent: &AgentLink,
     peer: &Peer<'_>,
@@ -167,7 +167,7 @@ async fn ask<B>(
     formed(endpoint.content, kind, body, packed)
 }
 
-/// Passes on what comes until the peer hangs up, where the peer may have another stream.
+/// Passes lines on until the peer hangs up, if the peer may have another stream.
 async fn listen<B>(
     agent: &AgentLink,
     peer: &Peer<'_>,
@@ -220,7 +220,7 @@ fn refused(why: Why, text: &str) -> Answer {
     }
 }
 
-/// Others have not read theirs yet.
+/// Answer if the memory for large answers is used up, because peers have not read theirs yet.
 fn no_room() -> Answer {
     later("too many windows are being sent already; try again\n".to_owned())
 }

@@ -25,23 +25,23 @@ use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
-/// Connections accepted before those that were are looked at: their headers are there by then.
+/// Connections that are accepted in a row, before the runtime serves them: by then their headers have arrived.
 const BATCH: usize = 32;
-/// Largest request header; a browser sends a tenth.
+/// Largest request header; that of a browser is a tenth.
 const HEADER_BYTES: usize = 16 << 10;
 /// Time for a peer to send the first byte, then to agree on encryption, and then for the rest of its header.
 const HEADER_TIME: Duration = Duration::from_secs(5);
-/// Time for a whole connection: a peer that reads slower than this is cut off.
+/// Time for a whole connection: a peer that reads too slowly for it is cut off.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
-/// Of that, for a peer to read that the agent has not answered.
+/// Part of that time in which a peer can read that the agent has not answered.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Turns of the runtime that a connection without a place gets: in the first it learns what has arrived, in the next it answers.
+/// Turns of the runtime that a connection without a place gets: in the first it reads what has arrived, in the next it answers.
 const TURNS: usize = 3;
-/// What a refused peer may still send before the connection is reset under it.
+/// Bytes that a refused peer may still send before its connection is reset.
 const DRAIN_BYTES: u64 = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// What is served, and to whom.
+/// A server: the agent that it asks, and the rules for peers.
 #[derive(Clone)]
 pub struct Server {
     agent: Arc<AgentLink>,
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves what the agent has, as the web configuration says.
+    /// Server for this agent, by this web configuration.
     pub fn new(agent: Arc<AgentLink>, web: WebConfig) -> Server {
         Server {
             agent,
@@ -65,8 +65,8 @@ impl Server {
         }
     }
 
-    /// Takes another web configuration. An answer that is under way keeps the old one. A stream would keep it for as long as its
-    /// peer likes: where the new one asks for something, or allows less, streams end.
+    /// Applies another web configuration. An answer under way keeps the old one. A stream would keep it for as long as its peer likes, so
+    /// streams end if the new configuration requires authentication, or allows less.
     pub fn configure(&self, mut web: WebConfig) {
         let mut running = self.web.write().unwrap_or_else(PoisonError::into_inner);
         web.succeed(&running);
@@ -80,7 +80,7 @@ impl Server {
         }
     }
 
-    /// Serves on these until dropped.
+    /// Serves on these listeners until dropped.
     ///
     /// # Errors
     /// When a listener cannot be watched.
@@ -108,7 +108,7 @@ impl Server {
                     let place = self.places.admit(peer.ip(), end);
                     let server = self.clone();
                     tokio::spawn(async move {
-                        // Cut off or not, the peer learns it from its connection; there is nobody else to tell.
+                        // The result is not reported: the peer notices it on its connection.
                         let deadline = Deadline::after(server.connection_time, LAST_WORDS);
                         let mut connection =
                             pin!(server.connection(stream, peer.ip(), &deadline, &place));
@@ -118,7 +118,7 @@ impl Server {
                             told = ended => told.is_ok(),
                         };
                         if displaced {
-                            // A request that has arrived gets an answer.
+                            // A request that has arrived gets an answer before the connection ends.
                             deadline.pass();
                             tokio::select! {
                                 biased;
@@ -128,12 +128,12 @@ impl Server {
                         }
                     });
                 }
-                // The process has no descriptor left, or the host.
+                // The process or the host has no descriptor left.
                 Err(e) if matches!(Errno::from_io_error(&e), Some(Errno::MFILE | Errno::NFILE)) => {
                     self.places.make_room();
                     sleep(Duration::from_millis(5)).await;
                 }
-                // A peer that gave up.
+                // A peer has given up before it was accepted.
                 Err(_) => sleep(Duration::from_millis(5)).await,
             }
             accepted = (accepted + 1) % BATCH;
@@ -150,7 +150,7 @@ impl Server {
         deadline: &Deadline,
         place: &Place,
     ) {
-        // Who sends nothing gets no buffer.
+        // A peer that sends nothing gets no buffer.
         if !matches!(timeout(HEADER_TIME, stream.readable()).await, Ok(Ok(()))) {
             return;
         }
@@ -166,7 +166,7 @@ impl Server {
             large: &self.large,
         };
         let Some(tls) = &web.tls else {
-            // In boxes: a connection that has sent nothing needs no room for what comes then.
+            // The futures are boxed, so that a connection that has sent nothing needs no room for them.
             return Box::pin(self.requests(stream, &peer)).await;
         };
         match Box::pin(encrypted(tls, stream)).await {
@@ -184,17 +184,17 @@ impl Server {
             .timer(TokioTimer::new())
             .header_read_timeout(HEADER_TIME)
             .max_buf_size(HEADER_BYTES)
-            // An idle connection would hold a place; opening one costs a scraper nothing.
+            // Keep-alive is off, because an idle connection would hold a place. A new connection costs a scraper nothing.
             .keep_alive(false)
             .serve_connection(TokioIo::new(stream), answer);
         if (&mut http).await.is_err() {
-            // Closing with unread input resets the connection and takes the answer (431) with it.
+            // Closing with unread input resets the connection, and the answer (431) would be lost.
             let _ = timeout(DRAIN_TIME, drain(http.into_parts().io.into_inner())).await;
         }
     }
 }
 
-/// Agrees on encryption with a peer that may come in, or says why not.
+/// Does the TLS handshake with a peer that may connect, or returns the reason against it.
 async fn encrypted(tls: &Tls, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
     let accepted = timeout(HEADER_TIME, tls.acceptor.accept(stream)).await;
     let accepted = accepted.map_err(|_| format!("no handshake in {} s", HEADER_TIME.as_secs()))?;
@@ -205,7 +205,7 @@ async fn encrypted(tls: &Tls, stream: TcpStream) -> Result<TlsStream<TcpStream>,
     }
 }
 
-/// Ends after the runtime has looked so often at what has arrived.
+/// Yields to the runtime `count` times, so that it polls what has arrived.
 async fn turns(count: usize) {
     for _ in 0..count {
         yield_now().await;
@@ -229,10 +229,10 @@ mod tests {
     use std::net::{SocketAddr, TcpStream as StdTcpStream};
     use std::os::unix::net::UnixStream;
 
-    /// More than one peer has places.
+    /// Connections of one peer: more than it has places.
     const PEERS: usize = 300;
 
-    /// Serves from an agent that hears every question and answers none.
+    /// Server of an agent that receives every question and answers none.
     fn silent(connection_time: Duration) -> (SocketAddr, JoinSet<()>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -247,7 +247,7 @@ mod tests {
         (address, running, ours)
     }
 
-    /// A connection whose header has arrived before the server can look.
+    /// Connection whose header has arrived before the server can look.
     fn ask(address: SocketAddr, path: &str) -> TcpStream {
         let mut stream = StdTcpStream::connect(address).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -273,14 +273,14 @@ mod tests {
         }
     }
 
-    /// The first wait for the agent when they give way, and others give way before their header has been read.
+    /// The first connections are evicted while they wait for the agent, others before their header has been read.
     #[tokio::test]
     async fn requests_whose_place_is_taken_are_answered() {
         let (address, _running, _agent) = silent(CONNECTION_TIME);
         let mut waiting = JoinSet::new();
         for n in 0..PEERS {
             waiting.spawn(answer(ask(address, "/metrics")));
-            // Fewer than are accepted at once.
+            // Fewer connections than are accepted in a row.
             if n % (BATCH / 2) == 0 {
                 turns(2 * TURNS).await;
             }

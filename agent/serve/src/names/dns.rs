@@ -1,6 +1,6 @@
-//! The name of an address, from the name servers of `/etc/resolv.conf`: one question over UDP each, with a bound of time.
+//! Finds the name of an address by the name servers of `/etc/resolv.conf`: one question over UDP for each, with a time limit.
 //!
-//! The C library's own functions have no such bound, and ask whatever the host's switch names.
+//! The C library's own functions have no such limit, and ask all sources of the host's switch (nsswitch.conf).
 
 use anyhow::{Context, bail, ensure};
 use nfscope_source::host_table;
@@ -8,20 +8,20 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// Servers that are asked, one behind the other.
+/// Most servers that are asked, one after the other.
 const MOST_SERVERS: usize = 2;
-/// Time for one of them to answer.
+/// Time for one server to answer.
 const PATIENCE: Duration = match cfg!(test) {
     false => Duration::from_millis(1500),
-    // A busy host is no failure.
+    // A slow answer on a busy host must not fail the tests.
     true => Duration::from_secs(60),
 };
 /// Type PTR, and class IN.
 const PTR: [u8; 4] = [0, 12, 0, 1];
-/// Labels of a name, pointers included: a name of 255 bytes has at most 127.
+/// Most labels of a name, pointers included: a name of 255 bytes has at most 127.
 const MOST_LABELS: usize = 200;
 
-/// The name of an address; `None` where the servers know of none.
+/// Name of an address; `None` if the servers know none.
 ///
 /// # Errors
 /// When no server answers.
@@ -51,7 +51,7 @@ fn ask(server: IpAddr, port: u16, address: IpAddr) -> anyhow::Result<Option<Stri
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Connected: answers of other addresses do not arrive.
+    // A connected socket does not receive answers of other addresses.
     let socket = UdpSocket::bind((any, 0))?;
     socket.connect((server, port))?;
     let mut random = RandomState::new().build_hasher();
@@ -59,7 +59,7 @@ fn ask(server: IpAddr, port: u16, address: IpAddr) -> anyhow::Result<Option<Stri
     let id = (random.finish() as u16).to_be_bytes();
     let question = question(address);
     let mut query = id.to_vec();
-    // Recursion desired, one question.
+    // Flag "recursion desired", and one question.
     query.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     query.extend(&question);
     socket.send(&query)?;
@@ -71,14 +71,14 @@ fn ask(server: IpAddr, port: u16, address: IpAddr) -> anyhow::Result<Option<Stri
         socket.set_read_timeout(Some(left))?;
         let length = socket.recv(&mut answer)?;
         let answer = answer.get(..length).unwrap_or_default();
-        // A late answer to another question is none to this one.
+        // An answer with another id or question belongs to an earlier question.
         if answer.starts_with(&id) && answer.get(12..12 + question.len()) == Some(&question[..]) {
             return name_in(answer, 12 + question.len());
         }
     }
 }
 
-/// `7.0.0.10.in-addr.arpa`, its type and its class.
+/// Question for an address: `7.0.0.10.in-addr.arpa`, its type and its class.
 fn question(address: IpAddr) -> Vec<u8> {
     let labels: Vec<String> = match address {
         IpAddr::V4(a) => {
@@ -101,18 +101,18 @@ fn question(address: IpAddr) -> Vec<u8> {
     all
 }
 
-/// The first name that an answer has behind its question; `None` where the server says that there is none.
+/// First name after the question of an answer; `None` if the server says that there is none.
 fn name_in(answer: &[u8], mut at: usize) -> anyhow::Result<Option<String>> {
     let byte = |at: usize| answer.get(at).copied().context("an answer is too short");
     let two = |at: usize| Ok::<_, anyhow::Error>(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
     match byte(3)? & 15 {
         0 => {}
-        // No such name; a zone that fails, or is refused.
+        // The name does not exist, or the zone is broken (SERVFAIL) or refused.
         2 | 3 | 5 => return Ok(None),
         code => bail!("the name server answers with code {code}"),
     }
     for _ in 0..two(6)? {
-        // The owner may have other characters: RFC 2317, section 4.
+        // The owner name may have characters that a host's name may not (RFC 2317, section 4).
         at = name(answer, at)?.1;
         let (kind, length) = (two(at)?, usize::from(two(at + 8)?));
         if kind == 12 {
@@ -123,14 +123,14 @@ fn name_in(answer: &[u8], mut at: usize) -> anyhow::Result<Option<String>> {
     Ok(None)
 }
 
-/// The name at this place, and the place behind it; no name where it has other characters than a host's.
+/// Reads the name at this offset. Returns no name if it has characters that a host's name may not, and the offset after it.
 fn name(answer: &[u8], start: usize) -> anyhow::Result<(Option<String>, usize)> {
     let (mut at, mut behind, mut text, mut is_host) = (start, None, String::new(), true);
     for _ in 0..MOST_LABELS {
         let length = *answer.get(at).context("a name has no end")?;
         match length {
             0 => return Ok((is_host.then_some(text), behind.unwrap_or(at + 1))),
-            // The rest is elsewhere.
+            // A pointer: the rest of the name is at another offset.
             192.. => {
                 let low = *answer.get(at + 1).context("a name has no end")?;
                 behind = behind.or(Some(at + 2));
@@ -142,7 +142,7 @@ fn name(answer: &[u8], start: usize) -> anyhow::Result<(Option<String>, usize)> 
                 if !text.is_empty() {
                     text.push('.');
                 }
-                // The owner of the zone chooses the characters.
+                // The owner of the zone chooses the characters, so they are checked.
                 let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
                 is_host &= label.iter().all(plain);
                 text.extend(label.iter().map(|b| char::from(*b)));
@@ -164,7 +164,7 @@ pub fn fuzzed(answer: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Answers one question with what is made of it.
+    /// Server that answers one question with the results of `answer`.
     fn server(answer: impl Fn(&[u8]) -> Vec<Vec<u8>> + Send + 'static) -> u16 {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(told.as_deref(), Some("db.3.2.1.10.in-addr.arpa"));
         let none = server(|asked| vec![named(asked, 3)]);
         assert_eq!(ask(HOST, none, address).unwrap(), None);
-        // A zone that is broken is one without names, and no server that does not answer.
+        // A broken zone counts as one without names, and not as a server that does not answer.
         let refused = server(|asked| vec![named(asked, 5)]);
         assert_eq!(ask(HOST, refused, address).unwrap(), None);
     }

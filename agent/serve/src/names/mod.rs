@@ -1,7 +1,7 @@
-//! Names of clients and users, beside their addresses and numbers: never in a label of a metric, and never waited for.
+//! Names of clients and users, beside their addresses and numbers. They are never labels of a metric, and no request waits for them.
 //!
-//! A thread of its own reads tables and asks name servers. Everybody else looks into what it knows by then. Of several names of a client
-//! the first one counts of these: the site's file, `/etc/hosts`, the name server, the client itself.
+//! A thread of its own reads tables and asks name servers. Other threads use the names that are known by then. Sources of a client's name,
+//! the first match counts: the site's file, `/etc/hosts`, the name server, the client itself.
 
 mod dns;
 mod site;
@@ -17,38 +17,38 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-/// Between two readings of the tables.
+/// Time between two readings of the tables.
 const READ_AGAIN: Duration = Duration::from_secs(30);
-/// Addresses that wait for the thread. What finds no place is asked for by the next window.
+/// Most addresses that wait for the thread. The next window asks again for an address that found no place.
 const MOST_WAITING: usize = 256;
-/// Addresses whose answer of the name server is kept.
+/// Most answers of the name server that are kept.
 const MOST_ANSWERS: usize = 4096;
-/// Time for which a name of the name server holds, and then time for which an address without one is not asked for again.
+/// Time for which a name of the name server holds; then the time for which an address without a name is not asked for again.
 const HOLDS: Duration = Duration::from_secs(3600);
 const NONE_HOLDS: Duration = Duration::from_secs(600);
-/// After so many questions in a row without an answer nothing is asked for so long.
+/// Limit of consecutive questions without an answer, and the pause after that many.
 const MOST_UNANSWERED: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
-/// Letters of a name.
+/// Longest name in characters.
 const LONGEST: usize = 100;
 
 /// Choices of the admin about names.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Whether name servers are asked for the names of addresses.
+    /// True if name servers are asked for the names of addresses.
     pub reverse_dns: bool,
-    /// The site's own file.
+    /// Path of the site's own file.
     pub file: Option<PathBuf>,
 }
 
-/// Names that are known by now. A copy is the same; one that is made by `default` knows none.
+/// Names that are known by now. Clones share them. The default knows none.
 #[derive(Debug, Clone, Default)]
 pub struct Names(Option<Arc<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
     known: RwLock<Known>,
-    /// Addresses that somebody wanted a name of, up to [`MOST_ANSWERS`].
+    /// Addresses whose name was wanted, up to [`MOST_ANSWERS`].
     wanted: Mutex<HashSet<IpAddr>>,
     asks: SyncSender<IpAddr>,
 }
@@ -65,7 +65,7 @@ struct Known {
 }
 
 impl Known {
-    /// The name of this address, and whether the name server may have a better one.
+    /// Name of this address, and true if the name server may have a better one.
     fn name(&self, of: IpAddr, now: Instant) -> (Option<String>, bool) {
         let (name, place) = self.site.of(of);
         let given = name.or_else(|| self.hosts.get(&of).map(String::as_str));
@@ -103,7 +103,7 @@ fn holds((name, came): &(Option<String>, Instant), now: Instant) -> bool {
 }
 
 impl Names {
-    /// Starts the thread, which reads and asks until the last copy is gone. Without a thread there are no names, which is said.
+    /// Starts the thread, which reads and asks until the last clone is dropped. Without a thread there are no names, and a warning says so.
     pub fn start(options: Options, site: Site) -> Names {
         let (asks, asked) = sync_channel(MOST_WAITING);
         let shared = Arc::new(Shared {
@@ -125,7 +125,7 @@ impl Names {
         }
     }
 
-    /// Names that a test gives: addresses, or numbers of users, with their names.
+    /// Names for a test: addresses, or numbers of users, with their names.
     pub fn of_pairs(pairs: &[(&str, &str)]) -> Names {
         let mut known = Known::default();
         for (of, name) in pairs {
@@ -142,27 +142,27 @@ impl Names {
         })))
     }
 
-    /// The name of the client with this address, where one is known by now.
+    /// Name of the client with this address, if one is known by now.
     pub fn client(&self, address: &str) -> Option<String> {
         let shared = self.0.as_ref()?;
         let address: IpAddr = address.parse().ok()?;
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
         let (name, ask) = known.name(address, Instant::now());
         let mut wanted = shared.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        // Clients that are still shown come back with the next window.
+        // Clients that are still shown are wanted again with the next window.
         if wanted.len() >= MOST_ANSWERS && !wanted.contains(&address) {
             wanted.clear();
         }
         wanted.insert(address);
         drop(wanted);
         if ask {
-            // A question for which there is no room is asked next time.
+            // A question that finds no room is asked with the next window.
             let _ = shared.asks.try_send(address);
         }
         name
     }
 
-    /// The name of the user with this number.
+    /// Name of the user with this number.
     pub fn user(&self, number: &str) -> Option<String> {
         let shared = self.0.as_ref()?;
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ impl Names {
         };
         let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
         let all = known.users.iter().chain(known.site.users());
-        // The site may have another name for a number of the host.
+        // The site may give another name to a number than the host.
         let named = all.filter(|(number, _)| known.user(number).is_some_and(|own| own == name));
         let found: BTreeSet<_> = named.map(|(number, _)| number.clone()).collect();
         found.into_iter().collect()
@@ -239,7 +239,7 @@ fn read_tables(shared: &Shared, options: &Options, site_failed: &mut bool) {
     let own = nfs4_names::all();
     let mut known = shared.known.write().unwrap_or_else(PoisonError::into_inner);
     known.own = own;
-    // A table that cannot be read now is as it was.
+    // Tables that cannot be read now keep their last contents.
     known.hosts = hosts.unwrap_or(std::mem::take(&mut known.hosts));
     known.users = users.unwrap_or(std::mem::take(&mut known.users));
     match site {
@@ -285,7 +285,7 @@ fn of_passwd(text: &str) -> HashMap<String, String> {
     all
 }
 
-/// Name servers, and how they answer.
+/// State of the name servers.
 #[derive(Debug, Default)]
 struct Servers {
     unanswered: u32,
@@ -300,7 +300,7 @@ impl Servers {
         }
         {
             let known = shared.known.read().unwrap_or_else(PoisonError::into_inner);
-            // Each window asks until there is an answer.
+            // Each window asks until there is an answer, so the address may be known by now.
             if !known.name(address, now).1 {
                 return;
             }
@@ -314,7 +314,7 @@ impl Servers {
             }
             Err(_) => {
                 self.unanswered += 1;
-                // An old answer is better than none.
+                // An old answer is kept if there is no new one.
                 let before = known.dns.remove(&address).and_then(|(name, _)| name);
                 keep(&mut known.dns, address, before, now);
                 if self.unanswered >= MOST_UNANSWERED {
@@ -325,7 +325,7 @@ impl Servers {
     }
 }
 
-/// Keeps an answer; the oldest one makes room.
+/// Keeps an answer. If there are too many, the oldest one is dropped.
 fn keep(
     all: &mut HashMap<IpAddr, (Option<String>, Instant)>,
     address: IpAddr,
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(names.addresses("db.example.org"), ["10.0.0.7"]);
         assert_eq!(names.addresses("web"), ["10.0.0.8"]);
         assert!(names.addresses("none").is_empty());
-        // A range has the addresses of it that were seen.
+        // A range has the addresses that were seen in it.
         let site = Site::parse("[[client]]\naddress = \"10.1.0.0/16\"\nname = \"farm\"\n");
         let farm = Names::start(Options::default(), site.unwrap());
         assert!(farm.addresses("farm").is_empty());

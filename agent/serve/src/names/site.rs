@@ -7,18 +7,18 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Bytes of the file.
+/// Most bytes of the file.
 const MOST: u64 = 4 << 20;
-/// Entries of the file.
+/// Most entries of the file.
 const MOST_ENTRIES: usize = 100_000;
-/// Ranges of the file, each of which is compared with an address.
+/// Most ranges of the file, because each one is compared with an address.
 const MOST_RANGES: usize = 1000;
 
 /// Names that a site gives its clients.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
     single: HashMap<IpAddr, Entry>,
-    /// The smallest range first.
+    /// Ranges, the smallest one first.
     ranges: Vec<Range>,
     /// Names of users by their numbers.
     users: HashMap<String, String>,
@@ -58,10 +58,10 @@ struct Entry {
 }
 
 impl Site {
-    /// The content of this file.
+    /// Reads this file.
     ///
     /// # Errors
-    /// Fails where it cannot be read, or says what is wrong in it.
+    /// When the file cannot be read or has an error, which is named.
     pub fn read(path: &Path) -> anyhow::Result<Site> {
         let because = || format!("[names] file {}", path.display());
         let text = bounded::read_text(path, MOST).with_context(because)?;
@@ -71,7 +71,7 @@ impl Site {
     /// Names by the text of a file.
     ///
     /// # Errors
-    /// Says what is wrong in the text.
+    /// When the text has an error, which is named.
     pub fn parse(text: &str) -> anyhow::Result<Site> {
         let text: Text = toml::from_str(text)?;
         ensure!(
@@ -118,7 +118,7 @@ impl Site {
         })
     }
 
-    /// The name of an address, and its rack and tenant: each of the smallest range that says it.
+    /// Name of an address, and its rack and tenant, each from the smallest range that has it.
     pub(super) fn of(&self, address: IpAddr) -> (Option<&str>, Option<String>) {
         let inside = |r: &&Range| {
             r.first.is_ipv4() == address.is_ipv4() && r.first <= address && address <= r.last
@@ -143,7 +143,7 @@ impl Site {
         &self.users
     }
 
-    /// Addresses that stand there by themselves.
+    /// Addresses that are entries by themselves.
     pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.single.keys().copied()
     }
@@ -160,7 +160,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// First and last address.
+/// Parses a range: first and last address.
 fn range(text: &str) -> anyhow::Result<(IpAddr, IpAddr)> {
     let wrong =
         || format!("`{text}` is no address; write 10.9.0.7, 10.9.0.0/24 or 10.9.0.10-10.9.0.20");

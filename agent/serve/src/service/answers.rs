@@ -1,7 +1,8 @@
-//! The agent's side of [`nfscope_api::link`]: answers what the process that serves HTTP asks.
+//! The agent's side of [`nfscope_api::link`]: answers the process that serves HTTP.
 //!
-//! That process speaks with strangers, and may have become one. Whatever it sends, this side keeps its memory bounded: a question
-//! is short, a lane has one at a time, bodies are shared. A path that is not in the list of endpoints is no question.
+//! That process speaks with strangers, and may have been taken over by one. Whatever it sends, this side keeps its memory bounded: a
+//! question is short, a lane has one at a time, bodies are shared. A question for a path that is not in the list of endpoints ends the
+//! lane.
 
 use super::breakdown_listeners::MAX_LISTENERS;
 use super::endpoint::{Asked, Declaration, Origin, Parse, Parsed, Refusal, Reply, Served};
@@ -26,14 +27,14 @@ use tokio::time::sleep;
 
 /// Lanes for questions. Each question takes milliseconds.
 pub const LANES: usize = 4;
-/// Lanes for streams: more than may listen, because a lane is free only a moment after its listener has gone.
+/// Lanes for streams: more than the limits of listeners, because a lane is free only a moment after its listener has gone.
 pub const STREAM_LANES: usize = MAX_SUBSCRIBERS + MAX_LISTENERS + 2;
-/// Lines in one message.
+/// Most lines in one message.
 const LINES: usize = 32;
-/// Time from the end of one stream to the next on the same lane: each makes the source watch anew.
+/// Pause between two streams on the same lane, because each makes the source watch anew.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Sockets of as many lanes, for both sides.
+/// Sockets of `count` lanes, for both sides.
 ///
 /// # Errors
 /// When the system gives no more sockets.
@@ -49,16 +50,16 @@ pub fn lanes(count: usize) -> io::Result<(Vec<StdUnixStream>, Vec<StdUnixStream>
     Ok(both)
 }
 
-/// The endpoints of a running agent, with the answers that several requests get.
+/// The endpoints of a running agent, with answers that several requests get.
 pub struct Answers {
     source: Arc<SourceHandle>,
     endpoints: &'static [Declaration],
-    /// The last shared answer of each path. Held while one is made: whoever comes meanwhile waits for it.
+    /// Last shared answer of each path. The lock is held while an answer is made: requests that come meanwhile wait for it.
     shared: HashMap<&'static str, Mutex<Option<Kept>>>,
     made: AtomicU64,
 }
 
-/// An answer for all who ask the same.
+/// An answer for all requests with the same query.
 struct Kept {
     query: String,
     at: Instant,
@@ -67,7 +68,7 @@ struct Kept {
 }
 
 impl Answers {
-    /// Answers what these endpoints declare.
+    /// Builds the answers of these endpoints.
     pub fn new(source: Arc<SourceHandle>, endpoints: &'static [Declaration]) -> Arc<Answers> {
         let shared = endpoints.iter().map(|e| (e.path, Mutex::default()));
         Arc::new(Answers {
@@ -81,14 +82,14 @@ impl Answers {
     /// Answers the questions of a lane until the other side closes it.
     ///
     /// # Errors
-    /// When the other side sends what is no question, or the lane breaks.
+    /// When the other side sends something else than a question, or the lane breaks.
     pub async fn serve(self: Arc<Self>, lane: StdUnixStream) -> io::Result<()> {
         let mut lane = Lane {
             stream: UnixStream::from_std(lane)?,
             arrived: BytesMut::with_capacity(4 + MAX_QUESTION),
         };
         while let Some(question) = lane.question().await? {
-            // The stream that a late Stop is about has ended meanwhile.
+            // A Stop that comes late: its stream has ended meanwhile.
             let Question::Ask(ask) = question else {
                 continue;
             };
@@ -105,7 +106,7 @@ impl Answers {
         Ok(())
     }
 
-    /// The parser of the endpoint's query, and the format of an exposition.
+    /// Parser of the endpoint's query, and the format of an exposition.
     fn known(&self, ask: &Ask) -> io::Result<(Parse, Format)> {
         let endpoint = self.endpoints.iter().find(|e| e.path == ask.path);
         let format = Format::ALL.get(usize::from(ask.format));
@@ -146,7 +147,7 @@ impl Answers {
         })
     }
 
-    /// The last answer where somebody has just asked the same, or a new one.
+    /// Returns the last answer if it is fresh and has the same query, or a new one.
     async fn shared(&self, asked: &Asked, path: &str, parsed: Parsed) -> Result<Reply, Refusal> {
         let last = self.shared.get(path).context("no endpoint of this list")?;
         let mut last = last.lock().await;
@@ -159,7 +160,7 @@ impl Answers {
                 sleep(left).await;
             }
         }
-        // The old body is gone before the new one is made: memory holds one.
+        // The old body is dropped before the new one is made, so that memory holds one.
         *last = None;
         let reply = (parsed.answer)(asked).await?;
         let Reply::Body(body) = reply else {
@@ -179,7 +180,7 @@ impl Answers {
     }
 }
 
-/// A message over a lane: one answer, or many.
+/// Reply over a lane: one answer, or a stream of lines.
 enum Told {
     Answer(Answer),
     Lines(Receiver<Bytes>),
@@ -201,7 +202,7 @@ impl Lane {
         self.stream.write_all(body).await
     }
 
-    /// Sends lines until they end or the other side wants no more.
+    /// Sends lines until they end, or until the other side wants no more.
     async fn stream_of(&mut self, mut lines: Receiver<Bytes>) -> io::Result<()> {
         self.send(&Answer::Lines(Bytes::new())).await?;
         let mut some = Vec::with_capacity(LINES);

@@ -1,7 +1,7 @@
-//! The last day in windows of ten seconds, on a disk: what happened at 03:10.
+//! The last day in windows of ten seconds, on a disk, to see what happened at 03:10.
 //!
-//! A store like that of the baselines, with a recording for each hour, so that `nfscope baseline --store` lists, compares and exports
-//! them. A thread of its own writes and reads: a disk that hangs delays no probe.
+//! The store has the form of the baselines' store, with a recording for each hour, so that `nfscope baseline --store` lists, compares and
+//! exports them. A thread of its own writes and reads: a disk that hangs delays no probe.
 
 use crate::names::Names;
 use crate::service::archive_columns::Columns;
@@ -25,31 +25,31 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Length of one recording; what is too old goes by whole ones.
+/// Length of one recording; old data is removed by whole recordings.
 const RECORDING: Duration = Duration::from_secs(3600);
-/// Time between looks for what is too old.
+/// Time between removals of old recordings.
 const FORGET_INTERVAL: Duration = Duration::from_secs(600);
-/// For the disk to answer.
+/// Time for the disk to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const BUSY: &str = "the history is busy; try again in a moment";
-/// Windows that wait for the disk, at most; each may have hundreds of kilobytes.
+/// Most windows that wait for the disk; each may have hundreds of kilobytes.
 const MOST_WAITING: usize = 8;
 enum Ask {
     Keep(Box<Window>, SystemTime),
     Tell(Range, oneshot::Sender<anyhow::Result<Vec<u8>>>),
 }
 
-/// The thread with the disk has no room for a window.
+/// Error if the thread with the disk has no room for a window.
 #[derive(Debug)]
 pub struct Behind;
 
-/// A handle to the thread with the disk. Dropping it ends the recording.
+/// Handle to the thread with the disk. Dropping it ends the recording.
 #[derive(Debug, Clone)]
 pub struct Archive(SyncSender<Ask>);
 
 impl Archive {
-    /// Keeps windows for this long in a file of this directory, which agents on other ports do not share. The file is opened by
-    /// the thread: a disk that hangs delays no start either. Where it cannot be opened, that is said, and there is no history.
+    /// Keeps windows for this long in a file of this directory, which agents on other ports do not share. The thread opens the file, so
+    /// that a disk that hangs does not delay the start. If it cannot be opened, a warning says so, and there is no history.
     ///
     /// # Errors
     /// When there is no thread.
@@ -91,15 +91,15 @@ impl Archive {
     /// # Errors
     /// When the disk is so far behind that the window must wait.
     pub fn keep(&self, window: &Window, ended: SystemTime) -> Result<(), Behind> {
-        // Only this thread's handle sends windows, and whoever asks for a range leaves the queue emptier: a copy is seldom made in vain.
+        // This handle alone sends windows, and requests for ranges leave the queue emptier. So the clone is rarely made in vain.
         match self.0.try_send(Ask::Keep(Box::new(window.clone()), ended)) {
             Err(TrySendError::Full(_)) => Err(Behind),
-            // Without a thread there is no history, which has been said.
+            // Without a thread there is no history, which has been reported.
             _ => Ok(()),
         }
     }
 
-    /// The windows of this range as JSON, put together into as many as asked for.
+    /// Windows of this range as JSON, merged into the number of columns that is wanted.
     ///
     /// # Errors
     /// When the disk cannot be read, or is busy.
@@ -107,13 +107,13 @@ impl Archive {
         let (tell, answer) = oneshot::channel();
         let sent = self.0.try_send(Ask::Tell(range, tell));
         ensure!(sent.is_ok(), BUSY);
-        // Whoever waits here keeps others from asking.
+        // The time limit is there because other requests for the disk wait until this request has ended.
         let answer = timeout(ANSWER_TIMEOUT, answer).await.context(BUSY)?;
         answer.context("the thread of the history has ended")?
     }
 }
 
-/// Warns where the directory is not opened within this time.
+/// Warns if the directory is not opened within this time.
 fn say_that_it_hangs(opened: &Receiver<()>, directory: &str, patience: Duration) {
     if opened.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
         warn(&format!(
@@ -128,21 +128,21 @@ struct Disk {
     path: PathBuf,
     keep: Duration,
     names: Names,
-    /// The recording under way, and when it began.
+    /// Recording under way, and its begin.
     writer: Option<(RecordingWriter, SystemTime)>,
-    /// When the last window ended.
+    /// End of the last window.
     ended: SystemTime,
-    /// When it was last looked for what is too old.
+    /// Time of the last removal of old recordings.
     forgot: Option<Instant>,
     /// Windows that the disk has refused.
     late: LateWindows,
-    /// True once the log says that the disk refuses windows.
+    /// True once the log has a warning that the disk refuses windows.
     fails: bool,
-    /// Locked by this agent. Closed behind the store: closing a file gives up SQLite's locks of it.
+    /// File that this agent has locked. It is closed after the store, because closing a file releases SQLite's locks of it.
     _alone: File,
 }
 
-/// Answers where there is no disk.
+/// Answers requests if there is no disk.
 fn refuse(asked: &Receiver<Ask>, why: &str) {
     for ask in asked {
         if let Ask::Tell(_, answer) = ask {
@@ -152,7 +152,7 @@ fn refuse(asked: &Receiver<Ask>, why: &str) {
 }
 
 /// Name of a file system whose close(2) waits for a server, by `f_type` of statfs(2) (include/uapi/linux/magic.h). A process that ends
-/// closes its files where no signal reaches it any more.
+/// closes its files after it can no longer receive signals.
 #[cfg(target_os = "linux")]
 fn network_file_system(magic: rustix::fs::FsWord) -> Option<&'static str> {
     Some(match magic as u32 {
@@ -165,7 +165,8 @@ fn network_file_system(magic: rustix::fs::FsWord) -> Option<&'static str> {
     })
 }
 
-/// A file for its owner alone: it has addresses of clients and paths of exports. SQLite makes those beside it alike.
+/// Opens a file that only its owner may read, because it has addresses of clients and paths of exports. SQLite creates its other files with
+/// the same mode.
 fn private(path: &Path) -> anyhow::Result<File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let because = || format!("{} cannot be written", path.display());
@@ -185,7 +186,7 @@ fn private(path: &Path) -> anyhow::Result<File> {
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true).mode(0o600);
     let file = options.open(path).with_context(because)?;
-    // SQLite's own locks are for single changes, and are another kind.
+    // SQLite's own locks cover single changes only, and are independent of flock(2).
     #[cfg(target_os = "linux")]
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => anyhow::bail!(
@@ -231,7 +232,7 @@ impl Disk {
         self.end(State::Stopped);
     }
 
-    /// Keeps a window. One that the disk refuses waits for the next one, and both become one.
+    /// Keeps a window. A window that the disk refuses waits for the next one, and both are joined.
     fn keep(&mut self, window: Window, ended: SystemTime) -> anyhow::Result<()> {
         if !self.late.add(window, ended) {
             warn(
@@ -248,7 +249,7 @@ impl Disk {
         kept
     }
 
-    /// Ends the recording under way. What is written stays without that, too, as of an agent that was killed.
+    /// Ends the recording under way. Windows that are written stay without that, too, as those of an agent that was killed.
     fn end(&mut self, state: State) {
         if let Some((writer, _)) = self.writer.take()
             && let Err(e) = writer.end(state)
@@ -257,13 +258,13 @@ impl Disk {
         }
     }
 
-    /// Says once that windows wait for the disk, and once that the history goes on.
+    /// Warns once that windows wait for the disk, and reports once that the history goes on.
     fn say(&mut self, kept: anyhow::Result<()>) {
         match kept {
             Ok(()) if std::mem::take(&mut self.fails) => say("the history goes on"),
             Ok(()) => {}
             Err(e) => {
-                // The next window goes on with the same recording where there still is one.
+                // The next window continues the same recording, unless that was removed.
                 if matches!(e.downcast_ref(), Some(store::Error::Removed(_))) {
                     self.writer = None;
                 }
@@ -285,7 +286,7 @@ impl Disk {
                 .duration_since(*since)
                 .map_or(true, |d| d >= RECORDING)
         };
-        // A clock that was set back begins another one, too.
+        // A clock that was set back begins another recording, too.
         if set_back || self.writer.as_ref().is_some_and(over) {
             self.end(State::Complete);
         }
@@ -308,7 +309,7 @@ impl Disk {
         }
     }
 
-    /// Removes recordings of which nothing is young enough.
+    /// Removes recordings that have only windows older than the limit.
     fn forget(&mut self, now: SystemTime) -> anyhow::Result<()> {
         let oldest = milliseconds(now) - milliseconds(SystemTime::UNIX_EPOCH + self.keep);
         let ended = |e: &Entry| {
@@ -331,7 +332,7 @@ impl Disk {
         let (mut host, mut kernel) = (String::new(), String::new());
         for entry in self.store.list()? {
             let began = entry.metadata.began_ms as f64 / 1e3;
-            // Gaps belong to no window: it may reach further than its length says, but begins no later than the next one.
+            // Gaps belong to no window, so a recording may reach further than its length says. It begins no later than the next one.
             if began > range.to || entry.state == State::Damaged {
                 continue;
             }
@@ -350,7 +351,7 @@ impl Disk {
     }
 }
 
-/// `/windows` with a range.
+/// Answer of `/windows` with a range.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
@@ -358,11 +359,11 @@ struct Answer<'a> {
     windows: Vec<Box<RawValue>>,
 }
 
-/// A recording of its own connection: the one that reads is never in a transaction.
+/// Begins a recording on a connection of its own, so that the one that reads is never in a transaction.
 fn begin(path: &Path, first: &Window, began: SystemTime) -> anyhow::Result<RecordingWriter> {
     let began_ms = milliseconds(began);
     let metadata = Metadata {
-        // Unique also where the clock is set back.
+        // The number makes the name unique even if the clock is set back.
         name: format!("history-{began_ms}-{}", first.delta.at.as_millis()),
         began_ms,
         host: first.delta.host.clone().unwrap_or_default(),
@@ -393,7 +394,7 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + seconds)
     }
 
-    /// Ten seconds with so many WRITEs.
+    /// Window of ten seconds with `n` WRITEs.
     fn window(n: u64, disk: f64) -> Window {
         let mut delta = Snapshot::new(Duration::from_secs(n));
         let mut h = Histogram::new(Scheme::TIME);
@@ -455,7 +456,7 @@ mod tests {
             disk.put(&window(i, if i == 2 { 0.5 } else { 0.0 }), at(10 * i))
                 .unwrap();
         }
-        // Half a minute without the agent.
+        // The agent was gone for half a minute.
         disk.put(&window(7, 0.0), at(100)).unwrap();
         assert_eq!(told(&disk, 0, 120, 120).len(), 7);
         assert_eq!(
@@ -515,7 +516,8 @@ mod tests {
         }
     }
 
-    /// Windows of ten seconds whose readings are late by up to half a minute, with a clock that is set by so much in between.
+    /// Makes windows of ten seconds whose readings are late by up to half a minute. `set` gives the seconds by which the wall clock is
+    /// ahead at a time.
     fn hours(disk: &mut Disk, hours: u64, mut set: impl FnMut(u64) -> i64) -> u64 {
         let mut timeline = Timeline::default();
         let (mut at, mut end, mut sum) = (1000, None, 0);
@@ -567,7 +569,7 @@ mod tests {
             kept.collect()
         };
         assert_eq!(told(&asked, 1..=6), [(10, at(10), 1), (10, at(20), 2)]);
-        // A window that ends when there is room brings all that waited.
+        // The next window that finds room is joined with all that waited.
         assert_eq!(told(&asked, 7..=7), [(50, at(70), 3 + 4 + 5 + 6 + 7)]);
         assert_eq!(told(&asked, 8..=8), [(10, at(80), 8)]);
     }
@@ -576,7 +578,7 @@ mod tests {
     fn a_window_that_the_disk_refuses_is_written_with_the_next_one() {
         let dir = TempDir::new().unwrap();
         let mut disk = disk(&dir);
-        // A directory is no file to write to.
+        // A directory cannot be written as a file.
         let path = disk.path.clone();
         disk.path = dir.path().to_owned();
         let refused = disk.keep(window(2, 0.5), at(20));

@@ -1,4 +1,4 @@
-//! Recorded windows put together into the columns of a picture, as JSON.
+//! Merges recorded windows into the columns of a picture, as JSON.
 
 use crate::names::Names;
 use nfscope_api::live_window::LiveWindow;
@@ -11,10 +11,10 @@ use nfscope_text::console::{Level, log};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
-/// Windows of one recording that are put together, and the findings of any of them.
+/// Windows of one recording that are merged, and the findings of any of them.
 struct Group {
     merger: Merger,
-    /// By the number of the series: the finding, and whether it is its share.
+    /// Finding of a series, by the number of the series, and true if the series is its share.
     findings: HashMap<u32, (String, bool)>,
     shares: BTreeMap<String, f64>,
     ended: f64,
@@ -54,19 +54,19 @@ impl Group {
     }
 }
 
-/// Answers of a range, column by column.
+/// Columns of a range.
 pub(super) struct Columns {
     range: Range,
     names: Names,
     step: f64,
-    /// The column under way.
+    /// Number of the column under way.
     now: Option<u64>,
-    /// Columns that are done, each with its end in seconds since 1970.
+    /// Finished columns, each with its end in seconds since 1970.
     done: Vec<(f64, Box<RawValue>)>,
 }
 
 impl Columns {
-    /// Columns of a range, with names of clients as they are now.
+    /// Columns of a range, with the present names of clients.
     pub(super) fn new(range: Range, names: Names) -> Self {
         Columns {
             names,
@@ -77,7 +77,7 @@ impl Columns {
         }
     }
 
-    /// Adds the windows of a recording. What is damaged is a gap, and hides nothing else.
+    /// Adds the windows of a recording, up to the first damaged one. The rest is a gap, and the caller goes on with other recordings.
     pub(super) fn read(&mut self, store: &Store, entry: &Entry) -> anyhow::Result<()> {
         let keys = match store.series(entry) {
             Ok(keys) => keys,
@@ -104,8 +104,8 @@ impl Columns {
         let length = window.length.as_secs_f64();
         let Range { from, to, .. } = self.range;
         let mut middle = began + length / 2.0;
-        // A window is in the range that has its middle: neighbouring ranges count none twice. A window that is longer than the range is in
-        // every range that it overlaps, which would else look like time without an agent.
+        // A window belongs to the range with its middle, so that neighbouring ranges count none twice. A window longer than the range is in
+        // every range that it overlaps, because the range would otherwise look like time without an agent.
         if length > to - from && began < to && began + length > from {
             middle = middle.min(to - self.step / 2.0).max(from);
         }
@@ -113,7 +113,7 @@ impl Columns {
             return Ok(());
         }
         let column = ((middle - self.range.from) / self.step) as u64;
-        // What does not follow is not put together: a gap stays one.
+        // Windows with a gap between them are not merged, so that the gap stays visible.
         if self.now != Some(column) || began - group.ended > 1.5 {
             self.end(group)?;
         }

@@ -1,8 +1,8 @@
-//! Who has operations broken down, and what each gets. Lives on the thread that owns the source.
+//! Listeners of break-downs, and the rows of each. They live on the thread that owns the source.
 //!
-//! The source tells operations apart by all that somebody wants, once for all listeners, and only while there are any. Each gets
-//! the rows that it asked for. What one does not take in time is kept and comes with the next line, so that no operation is lost:
-//! at most [`MOST_KEPT`] rows, and the rest summed up. Where a path is still being looked up, a line waits for the next look, once.
+//! The source groups operations by all dimensions that a listener wants, once for all listeners, and only while there are any. Each
+//! listener gets the rows that it asked for. Operations that it does not take in time are kept and come with its next line, so that none is
+//! lost: at most [`MOST_KEPT`] rows, and the rest summed up. If a path is still being looked up, a line waits for the next look, once.
 
 use crate::names::Names;
 use bytes::Bytes;
@@ -19,25 +19,25 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 pub const MAX_LISTENERS: usize = 8;
 /// Lines that wait for one listener.
 const MAX_LINES: usize = 4;
-/// Rows that are kept for a listener until its next line.
+/// Most rows that are kept for a listener until its next line.
 const MOST_KEPT: usize = 4096;
 
 struct Listener {
     query: Query,
     lines: Sender<Bytes>,
-    /// When the interval began that is being kept.
+    /// Begin of the interval under way.
     since: Instant,
     rows: HashMap<Keys, Kept>,
-    /// Of files of these rows, where it wants them.
+    /// Paths of the files in these rows, if the listener wants them.
     paths: HashMap<FileKey, FilePath>,
-    /// Whether the line waits for paths.
+    /// True if the line waits for paths.
     waits: bool,
     other: Sum,
     evicted: u64,
     cost: Duration,
 }
 
-/// Times of operations, and bytes that they moved.
+/// Sum of the times of operations, and of the bytes that they moved.
 struct Sum {
     times: Histogram,
     moved: Moved,
@@ -57,10 +57,10 @@ impl Sum {
     }
 }
 
-/// A row until the next line.
+/// A row that is kept until the next line.
 struct Kept {
     sum: Sum,
-    /// Empty where paths are not wanted.
+    /// File of the row; empty where paths are not wanted.
     file: FileKey,
 }
 
@@ -107,7 +107,7 @@ impl Listener {
             }
         }
         if self.query.paths {
-            // Also of rows that wait for them.
+            // Paths of rows that were kept earlier are looked up, too.
             let files: HashSet<_> = self.rows.values().map(|r| &r.file).collect();
             let paths = batch.paths.iter().filter(|(file, _)| files.contains(file));
             self.paths
@@ -120,10 +120,10 @@ impl Listener {
         self.cost += batch.cost;
     }
 
-    /// Sends what has come, where its interval has passed. What cannot be sent stays.
+    /// Sends the rows if the interval has passed. Rows that cannot be sent stay.
     fn tell(&mut self, names: &Names, now: Instant) {
         let passed = now.duration_since(self.since);
-        // Looks come a little early or late; without the slack a listener would miss every second one.
+        // Looks come a little early or late. Without this slack a listener would miss every second look.
         if passed + INTERVAL / 2 < self.query.interval {
             return;
         }
@@ -137,7 +137,7 @@ impl Listener {
         self.waits = false;
         let by = &self.query.by;
         let mut rows: Vec<_> = self.rows.drain().collect();
-        // Of equal ones always the same first.
+        // Rows with equal times are ordered by their keys, so that the order is always the same.
         rows.sort_by(|(ak, a), (bk, b)| {
             (b.sum.times.sum.total_cmp(&a.sum.times.sum)).then_with(|| ak.cmp(bk))
         });
@@ -180,19 +180,19 @@ pub(crate) struct Listeners {
     /// Names of clients and users.
     pub(super) names: Names,
     listeners: Vec<Listener>,
-    /// What the source was asked for.
+    /// Break-down that the source was asked for.
     asked: Option<BreakdownWant>,
     looked: Option<Instant>,
 }
 
 impl Listeners {
-    /// Until somebody has to look; `None` while nobody listens.
+    /// Time until the next look; `None` without listeners.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         let looked = self.looked.filter(|_| !self.listeners.is_empty())?;
         Some(INTERVAL.saturating_sub(now.duration_since(looked)))
     }
 
-    /// Adds a listener; it leaves by dropping the receiver.
+    /// Adds a listener, which leaves by dropping the receiver.
     ///
     /// # Errors
     /// When there are too many, or with the source's reason.
@@ -215,7 +215,7 @@ impl Listeners {
         let kernel_bytes = match self.ask(source, want) {
             Ok(bytes) => bytes,
             Err(why) => {
-                // Whoever listened before goes on doing so.
+                // The listeners before this one go on.
                 self.follow(source);
                 return Err(why);
             }
@@ -231,14 +231,14 @@ impl Listeners {
                 kernel_bytes,
             },
         };
-        // There is room in a new channel.
+        // A new channel has room.
         let _ = lines.try_send(header.encode()?.into());
         self.listeners.push(Listener::new(query, lines, now));
         self.looked = self.looked.or(Some(now));
         Ok(receiver)
     }
 
-    /// Hands out what the source has where it is time, and drops listeners that have left.
+    /// Hands out the source's rows if an interval has passed, and drops listeners that have left.
     pub(crate) fn poll(&mut self, source: &mut dyn Source, now: Instant) {
         if self.wait(now).is_none_or(|left| !left.is_zero()) {
             return;
@@ -270,7 +270,7 @@ impl Listeners {
         }
     }
 
-    /// Asks the source for something else. Returns the kernel memory that it takes.
+    /// Asks the source for another break-down. Returns the kernel memory that it takes.
     fn ask(&mut self, source: &mut dyn Source, want: Option<BreakdownWant>) -> anyhow::Result<u64> {
         let batch = if want == self.asked {
             source.take_breakdown()
@@ -283,7 +283,7 @@ impl Listeners {
         Ok(batch.kernel_bytes)
     }
 
-    /// The same for those that are there: a source that refuses now leaves them nothing to wait for.
+    /// Asks the source for the break-down of the present listeners. If the source refuses, they have nothing to wait for and end.
     fn follow(&mut self, source: &mut dyn Source) {
         let want = breakdown_query::union(self.listeners.iter().map(|l| l.query.want()));
         if self.ask(source, want).is_err() {
@@ -398,7 +398,7 @@ mod tests {
             rows.collect::<Vec<_>>(),
             [(Some("/x"), 4.0), (Some("/y"), 2.0)]
         );
-        // Nobody knows which of those would pass the filter.
+        // Operations without a row are left out of a filtered break-down, because it is not known which of them would pass.
         assert_eq!((got.other.count, got.evicted), (0, 7));
         drop(other);
         f.second(batch(Vec::new(), 0));
@@ -442,7 +442,7 @@ mod tests {
             each.sum()
         };
         let before = lines(&mut slow);
-        // The header took one place.
+        // The header took one slot of the channel.
         assert_eq!((before.len(), count(&before)), (MAX_LINES - 1, 18));
         f.second(batch(Vec::new(), 0));
         let after = lines(&mut slow);
@@ -480,7 +480,7 @@ mod tests {
         f.second(first);
         assert_eq!(lines(&mut other).len(), 1);
         assert_eq!(lines(&mut named).len(), 0);
-        // Nothing happened to the file since.
+        // No operation was of the file since then.
         let mut then = batch(Vec::new(), 0);
         then.paths.insert(of("7"), FilePath::Is("/x/a".into()));
         then.paths.insert(of("9"), FilePath::Is("/x/b".into()));
@@ -506,7 +506,7 @@ mod tests {
                 .iter()
                 .all(|r| r.path.is_none() && r.no_path.is_none())
         }));
-        // A disk that does not answer keeps no line longer.
+        // A disk that does not answer does not delay the line any longer.
         for _ in 0..4 {
             let mut still = batch(rows(), 0);
             still.paths.insert(of("7"), FilePath::Coming);

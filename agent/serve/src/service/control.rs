@@ -1,6 +1,6 @@
-//! `nfscope detach` and `nfscope attach`: the side that answers. [`nfscope_api::probe_change`] has how the two sides speak.
+//! `nfscope detach` and `nfscope attach`: the agent's side. [`nfscope_api::probe_change`] describes the protocol.
 //!
-//! The agent listens to root and to its own user.
+//! The agent accepts requests of root and of its own user.
 
 use super::source_thread::SourceHandle;
 use anyhow::{Context, ensure};
@@ -19,12 +19,12 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
-/// Longest line taken.
+/// Longest request line.
 const LINE: u64 = 1024;
-/// For a peer to say what it wants.
+/// Time for a peer to send its request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The agent's socket, and its names. They go with it.
+/// The agent's socket, and its names, which are removed with it.
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: StdListener,
@@ -34,13 +34,13 @@ pub struct ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         for path in &self.paths {
-            // Who comes later removes what stays.
+            // A name that cannot be removed stays; the next agent removes it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Binds the socket of the agent that serves on these ports; `None`, and said, where that is not possible.
+/// Binds the socket of the agent that serves on these ports; `None`, with a warning, if that is not possible.
 pub fn listen(directory: &Path, ports: &[u16]) -> Option<ControlSocket> {
     bind(directory, ports)
         .inspect_err(|e| {
@@ -77,7 +77,7 @@ fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
         );
     }
     for path in &paths {
-        // A socket of this name was left by an agent that is gone.
+        // A socket of this name was left by an agent that has ended.
         let _ = fs::remove_file(path);
     }
     let listener = StdListener::bind(&own).with_context(|| of(&own))?;
@@ -91,7 +91,7 @@ fn bind(directory: &Path, ports: &[u16]) -> anyhow::Result<ControlSocket> {
     Ok(bound)
 }
 
-/// True where a process listens there. This waits for nobody: one that is stopped counts as well.
+/// Returns true if a process listens on the socket. The check does not wait for an answer, so a stopped process counts as well.
 fn is_answered(path: &Path) -> bool {
     use rustix::net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
@@ -101,11 +101,11 @@ fn is_answered(path: &Path) -> bool {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         connect(&socket, &address)
     });
-    // A queue that is full belongs to a listener, too.
+    // A full queue belongs to a listener, too.
     matches!(asked, Ok(()) | Err(Errno::AGAIN))
 }
 
-/// Serves, one after the other, until dropped.
+/// Serves peers one after the other, until dropped.
 ///
 /// # Errors
 /// When the listener cannot be watched.
@@ -143,7 +143,7 @@ async fn answer(mut stream: UnixStream, source: &SourceHandle) {
         Ok(said) => format!("ok\n{}\n", said.join("\n")),
         Err(e) => format!("error\n{e:#}\n"),
     };
-    // Whoever asked may have gone; it is done all the same.
+    // The peer may have gone; the change is done in any case.
     let _ = timeout(REQUEST_TIMEOUT, stream.write_all(text.as_bytes())).await;
 }
 

@@ -1,7 +1,7 @@
-//! An endpoint: a path of the agent's HTTP server, with everything that is said about it.
+//! An endpoint: a path of the agent's HTTP server, with everything that is declared about it.
 //!
-//! A file of [`crate::endpoints`] implements [`Endpoint`], and the list there makes a [`Declaration`] of it. The process that serves
-//! HTTP reads declarations and nothing else. The agent parses the query, looks at the class of access, and answers.
+//! A file of [`crate::endpoints`] implements [`Endpoint`], and the list there makes a [`Declaration`] of it. The process that serves HTTP
+//! reads declarations and nothing else. The agent parses the query, checks the class of access, and answers.
 
 use super::source_thread::SourceHandle;
 use crate::exposition::Format;
@@ -13,16 +13,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
 
-/// The form of an answer, from which its headers follow.
+/// Form of an answer, which decides its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// A word or a sentence of text, which is never packed.
+    /// A word or a sentence of text, which is never compressed.
     Word,
     /// Text.
     Text,
-    /// One JSON object.
+    /// A JSON object.
     Json,
-    /// JSON objects, one a line, until the peer hangs up.
+    /// JSON objects, one per line, until the peer hangs up.
     Lines,
     /// HTML with this content security policy.
     Html(&'static str),
@@ -30,25 +30,25 @@ pub enum Content {
     Exposition,
 }
 
-/// For whom an answer is made, and how long the agent may take.
+/// Sharing of an answer, and the time that the agent may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// For each request anew, at once.
+    /// Made for each request anew, at once.
     Each,
-    /// For all who ask the same within a quarter of a second.
+    /// Made for all requests with the same query within a quarter of a second.
     Shared,
-    /// The same; who asks something else waits until that time is over.
+    /// Shared like [`Shared`](Served::Shared); a request with another query waits until the quarter of a second is over.
     Paced,
-    /// From a reading of the probes, which all such endpoints share for a quarter of a second.
+    /// Made from a reading of the probes, which all such endpoints share for a quarter of a second.
     Reading,
-    /// For each request anew, from a disk: one at a time.
+    /// Made for each request anew from a disk, one at a time.
     Disk,
-    /// As lines that come as things happen. Refused while operations are not timed.
+    /// Lines that come as things happen. Refused while operations are not timed.
     Stream,
 }
 
 impl Served {
-    /// The turn that a request waits for.
+    /// Turn that a request waits for.
     pub(super) fn turn(self) -> Turn {
         match self {
             Served::Each | Served::Shared | Served::Paced | Served::Reading => Turn::Quick,
@@ -60,26 +60,26 @@ impl Served {
 
 /// A request without its query, and the parts of the agent that answer it.
 pub struct Asked {
-    /// The thread with the probes, and what the agent keeps on disks.
+    /// Handle to the thread with the probes, and to the data that the agent keeps on disks.
     pub source: Arc<SourceHandle>,
-    /// The format of an exposition.
+    /// Format of an exposition.
     pub format: Format,
-    /// All endpoints, for the one that lists them.
+    /// All endpoints, for the endpoint that lists them.
     pub endpoints: &'static [Declaration],
 }
 
-/// The answer of an endpoint.
+/// Answer of an endpoint.
 pub enum Reply {
     /// A body.
     Body(Bytes),
-    /// A body that was made of a reading.
+    /// A body that was made from a reading.
     Part(Made, Bytes),
     /// Lines of NDJSON, until the receiver is dropped.
     Lines(Receiver<Bytes>),
 }
 
 impl Reply {
-    /// A body of JSON.
+    /// Reply with a body of JSON.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
@@ -89,17 +89,17 @@ impl Reply {
     }
 }
 
-/// The reason why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its kind, from which the status follows.
+    /// Kind of the refusal, which decides the status.
     pub why: Why,
     /// A sentence for the peer, without a newline.
     pub text: String,
 }
 
 impl Refusal {
-    /// A refusal with this text.
+    /// Refusal of this kind with this text.
     pub fn new(why: Why, text: impl Into<String>) -> Refusal {
         Refusal {
             why,
@@ -107,7 +107,7 @@ impl Refusal {
         }
     }
 
-    /// The same reason with another status.
+    /// Turns an error into a refusal of this kind.
     pub fn with(why: Why) -> impl Fn(anyhow::Error) -> Refusal {
         move |e| Refusal::new(why, format!("{e:#}"))
     }
@@ -121,35 +121,35 @@ impl From<anyhow::Error> for Refusal {
 
 /// A path that the agent answers. `docs/develop/add-an-endpoint.md` has an example.
 pub trait Endpoint: 'static {
-    /// The path, from `/` on.
+    /// Path, from `/` on.
     const PATH: &'static str;
-    /// A line of HTML that says what the path has, for the list at `/about`.
+    /// Line of HTML about the path, for the list at `/about`.
     const ABOUT: &'static str;
-    /// The same for `nfscope agent --help`, in lines of at most 64 columns; empty for a path that is not listed there. Paths that
-    /// follow each other with the same text share a line.
+    /// Text about the path for `nfscope agent --help`, in lines of at most 64 columns; empty for a path that is not listed there.
+    /// Consecutive paths with the same text share a line.
     const HELP: &'static str;
-    /// The form of the answer.
+    /// Form of the answer.
     const CONTENT: Content = Content::Json;
-    /// The class of access that every query needs.
+    /// Class of access that every query needs.
     const ACCESS: Access = Access::Everybody;
-    /// For whom an answer is made.
+    /// Sharing of the answer.
     const SERVED: Served;
-    /// Whether an answer may have megabytes that are nobody else's. Such answers have a bound in all.
+    /// True if an answer may have megabytes that requests do not share. Such answers have a common limit.
     const LARGE: bool = false;
-    /// The type of the query; `()` for a path without parameters.
+    /// Type of the query; `()` for a path without parameters.
     type Query: QueryString + Send + 'static;
 
-    /// The class of access that this query needs.
+    /// Class of access that this query needs.
     fn access(_: &Self::Query) -> Access {
         Self::ACCESS
     }
 
-    /// For whom the answer to this query is made.
+    /// Sharing of the answer to this query.
     fn served(_: &Self::Query) -> Served {
         Self::SERVED
     }
 
-    /// The answer. Runs in the agent's main process, on its main thread: [`SourceHandle::on_thread`] reaches the probes.
+    /// Makes the answer. It runs in the agent's main process, on its main thread: [`SourceHandle::on_thread`] reaches the probes.
     ///
     /// # Errors
     /// With the reason and its status.
@@ -159,7 +159,7 @@ pub trait Endpoint: 'static {
     ) -> impl Future<Output = Result<Reply, Refusal>> + Send;
 }
 
-/// An endpoint as one of a list.
+/// Entry of the list of endpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// See [`Endpoint::PATH`].
@@ -174,42 +174,42 @@ pub struct Declaration {
     pub access: Access,
     /// See [`Endpoint::LARGE`].
     pub is_large: bool,
-    /// Where the answer comes from.
+    /// Origin of the answer.
     pub origin: Origin,
 }
 
-/// Where an answer comes from.
+/// Origin of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Origin {
-    /// From the program itself: the process that serves HTTP has it.
+    /// The program itself: the process that serves HTTP has it.
     Program(fn() -> Bytes),
-    /// From the agent, which parses the query.
+    /// The agent, which parses the query.
     Agent(Served, Parse),
 }
 
-/// A query that has been read.
+/// A query that has been parsed.
 pub struct Parsed {
     /// See [`Endpoint::access`].
     pub access: Access,
     /// See [`Endpoint::served`].
     pub served: Served,
-    /// The query, in a form that is the same for all who ask the same.
+    /// Normal form of the query: equal queries have the same text.
     pub text: String,
-    /// Answers it.
+    /// Function that answers the query.
     pub answer: Handler,
 }
 
-/// Reads a query, or says which parameter is wrong.
+/// Parses a query, or returns the error in a parameter.
 pub type Parse = fn(&str) -> Result<Parsed, String>;
 
 /// Answers a query.
 pub type Handler = Box<dyn for<'a> FnOnce(&'a Asked) -> Answering<'a> + Send>;
 
-/// An answer that is being made.
+/// Future of an answer.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Reply, Refusal>> + Send + 'a>>;
 
 impl Declaration {
-    /// The declaration of a text that is part of the program, so that the agent need not be asked.
+    /// Declares a text that is part of the program, so that the agent need not be asked.
     pub const fn document(
         path: &'static str,
         about: &'static str,
@@ -228,7 +228,7 @@ impl Declaration {
         }
     }
 
-    /// The declaration of an endpoint that the agent answers.
+    /// Declares an endpoint that the agent answers.
     pub const fn of<E: Endpoint>() -> Declaration {
         Declaration {
             path: E::PATH,

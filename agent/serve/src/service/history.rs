@@ -1,10 +1,10 @@
 //! The last quarter of an hour in windows, for the page at `/`.
 //!
-//! While somebody looks, windows have a second. While nobody does, they are those of ten seconds that the findings are made of: the
-//! history then costs no reading of its own, and memory for a packed text of each.
+//! While a page is open, windows have a second. Otherwise they are the windows of ten seconds that the findings are made from: then the
+//! history costs no reading of its own, and memory for a compressed text of each.
 //!
-//! Each window begins with the reading that ended the last one. Windows of a second end with each of ten seconds, too: windows here and
-//! on the disk share their edges.
+//! Each window begins with the reading that ended the last one. Windows of a second end with each window of ten seconds, too, so that
+//! windows here and on the disk share their edges.
 
 use crate::names::Names;
 use crate::service::archive::Archive;
@@ -26,27 +26,27 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a window is kept.
+/// Time for which a window is kept.
 const KEPT: Duration = Duration::from_secs(900);
-/// Most memory for what is kept: a server with many operations, logs and disks keeps less than [`KEPT`].
+/// Most memory for the windows: a server with many operations, logs and disks keeps less than [`KEPT`].
 const MOST_BYTES: usize = 4 << 20;
-/// Length of a window while somebody looks.
+/// Length of a window while a page is open.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
-/// Nobody has looked for so long: pages ask every second.
+/// Time after the last request, from which on no page counts as open. Pages ask every second.
 const ATTENTION: Duration = Duration::from_secs(5);
-/// Windows in one answer. Whoever has asked for more asks again.
+/// Most windows in one answer. A page asks again for the rest.
 const MOST_WINDOWS: usize = 60;
-/// Text in one answer, before the last window of it.
+/// Most text in one answer, before its last window.
 const MOST_TEXT: usize = 1 << 20;
 
-/// `/windows`
+/// Answer of `/windows`.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
     greeting: Greeting<'a>,
-    /// What to ask for next.
+    /// Value of `since` for the next request.
     since: String,
-    /// Whether there are more windows already.
+    /// True if there are more windows already.
     more: bool,
     windows: Vec<Box<RawValue>>,
 }
@@ -54,22 +54,22 @@ struct Answer<'a> {
 #[derive(Debug)]
 struct Kept {
     number: u64,
-    /// The source's clock when it ended: that clock is never set.
+    /// End of the window by the source's clock, which is never set.
     at: Duration,
     packed: Vec<u8>,
 }
 
-/// Windows that were, the earliest first.
+/// Windows of the past, the earliest first.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Tells this agent from one before it.
+    /// Number that distinguishes this run of the agent from an earlier one.
     agent: u64,
     kept: VecDeque<Kept>,
     bytes: usize,
     next: u64,
-    /// The reading that ended the last window of a second. `None` where a window of the findings ended since.
+    /// Reading that ended the last window of a second. `None` if a window of the findings ended since.
     earlier: Option<Snapshot>,
-    /// When the next window of a second is due, once one has begun.
+    /// End of the next window of a second, once one has begun.
     due: Option<Instant>,
     asked: Option<Instant>,
     host: String,
@@ -79,7 +79,7 @@ pub(crate) struct History {
     pub(super) names: Names,
     /// Windows that the thread with the disk has no room for.
     late: LateWindows,
-    /// It has been said that the disk is behind.
+    /// True after a warning that the disk is behind.
     behind: bool,
 }
 
@@ -104,7 +104,7 @@ impl Default for History {
 }
 
 impl History {
-    /// From now on windows of the findings are kept there, too.
+    /// Keeps windows of the findings in the archive, too, from now on.
     pub(crate) fn keep_in(&mut self, archive: Archive) {
         self.archive = Some(archive);
     }
@@ -114,12 +114,12 @@ impl History {
             .is_some_and(|at| now.saturating_duration_since(at) < ATTENTION)
     }
 
-    /// When the next window of a second ends; `None` while nobody looks.
+    /// End of the next window of a second; `None` while no page is open.
     pub(crate) fn next_step(&self, now: Instant) -> Option<Instant> {
         self.due.filter(|_| self.is_watched(now))
     }
 
-    /// Ends a window of a second where one is due. `evaluated` is when the window of the findings that is under way began.
+    /// Ends a window of a second if one is due. `evaluated` is the begin of the window of the findings that is under way.
     pub(crate) fn step(
         &mut self,
         source: &mut dyn Source,
@@ -136,7 +136,7 @@ impl History {
             return;
         }
         self.due = Some(next_second(evaluated, now));
-        // The rest of the window of the findings is too short for a window of its own.
+        // The rest of the findings' window is too short for a window of its own.
         if now < evaluated + WINDOW && evaluated + WINDOW < now + INTERVAL / 2 {
             return;
         }
@@ -150,7 +150,7 @@ impl History {
         self.earlier = Some(reading);
     }
 
-    /// A window of the findings has ended, with this reading.
+    /// Takes a window of the findings that has ended with this reading.
     pub(crate) fn found(
         &mut self,
         window: &Window,
@@ -161,7 +161,7 @@ impl History {
     ) {
         match self.earlier.take() {
             None => self.keep(window, findings, ended),
-            // A part of it has been told second by second.
+            // A part of this window is kept second by second, so only the rest is added.
             Some(e) => {
                 if let Some(rest) = between(&e, reading) {
                     self.keep(&rest, findings, ended);
@@ -187,7 +187,8 @@ impl History {
         }
     }
 
-    /// The window of the findings that is under way begins with this reading. What it cannot be compared with begins no window.
+    /// Begins the findings' window anew at this reading. A reading of a second that is older, or of another source, begins no window any
+    /// more.
     pub(crate) fn begin_anew(&mut self, at: Duration, began: Duration) {
         self.earlier.take_if(|e| e.began != began || e.at < at);
     }
@@ -218,19 +219,19 @@ impl History {
         }
     }
 
-    /// The windows that a page has not seen, as JSON. From now on windows have a second.
+    /// Windows that a page has not seen, as JSON. The request also starts or prolongs the windows of one second.
     ///
     /// # Errors
-    /// Never so far: what is packed can be unpacked.
+    /// None so far: the texts were compressed here.
     pub(crate) fn answer(&mut self, seen: Option<Seen>, now: Instant) -> anyhow::Result<Vec<u8>> {
         self.asked = Some(now);
-        // Another agent's numbers are not ours.
+        // Numbers of another agent's windows do not count here.
         let seen = seen.filter(|s| s.agent == self.agent);
         let last = seen.map_or(0, |s| s.window);
         let from = self.kept.partition_point(|k| k.number <= last);
         let (mut windows, mut bytes, mut last) = (Vec::new(), 0, last);
         for kept in self.kept.range(from..).take(MOST_WINDOWS) {
-            // At least one: else nobody would ever get further.
+            // At least one window is sent, so that the page gets on.
             if bytes > MOST_TEXT {
                 break;
             }
@@ -253,12 +254,12 @@ impl History {
     }
 }
 
-/// What lies between two readings of the same source.
+/// Window between two readings of the same source.
 fn between(earlier: &Snapshot, later: &Snapshot) -> Option<Window> {
     later.goes_on_from(earlier).then(|| later.since(earlier))
 }
 
-/// The next whole second since `evaluated` that is at least half a second away: a late window makes no other one late.
+/// The next whole second since `evaluated` that is at least half a second away, so that a late window delays no other one.
 fn next_second(evaluated: Instant, now: Instant) -> Instant {
     let passed = now.saturating_duration_since(evaluated).as_secs_f64();
     evaluated + Duration::from_secs(passed.round() as u64) + INTERVAL
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!((first, more), (vec![10.0; 3], false));
         keep(&mut h, 9, 1039);
         assert_eq!(lengths(&mut h, Some(since), now).0, [9.0]);
-        // Of another agent: all is new.
+        // To a page that has seen windows of another agent, all windows are new.
         let other = Seen {
             agent: 1,
             window: 2,
@@ -389,7 +390,7 @@ mod tests {
         h.answer(None, begun + Duration::from_secs(2)).unwrap();
         let third = Some(Duration::from_secs(3));
         assert_eq!(step(&mut h, 2), (true, third));
-        // No page has asked for a while. The rest of the findings' window, behind the last window of a second, is a window of its own.
+        // No page has asked for a while. The rest of the findings' window after the last window of a second is a window of its own.
         assert_eq!(step(&mut h, 8), (true, None));
         let ended = Snapshot::new(Duration::from_secs(6));
         let (clock, now) = (SystemTime::now(), begun + WINDOW);

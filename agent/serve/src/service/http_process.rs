@@ -1,10 +1,10 @@
-//! The process that serves HTTP, as the agent sees it: started, given what it needs, answered, and started again when it ends.
+//! The process that serves HTTP, as the agent sees it: the agent starts it, gives it sockets, answers it, and starts it again when it ends.
 //!
-//! What speaks with strangers (TLS, headers, passwords, packing) has an address space and a user of its own. It has no capability,
-//! opens no file and reaches no other process; the sockets that it serves on come from here. The probes and their counts go on
-//! whatever becomes of it.
+//! The code that speaks with strangers (TLS, headers, passwords, compression) has an address space and a user of its own. It has no
+//! capability, opens no file and reaches no other process; its sockets come from the agent. The probes and their counts go on when it
+//! fails.
 //!
-//! It is this very program, executed again: a fork of the agent would have a copy of its memory, and only the thread that forks.
+//! The process is this same program, executed again: a fork of the agent would have a copy of its memory, and only the thread that forks.
 
 use super::answers::{self, Answers, LANES, STREAM_LANES};
 use super::http_state::{self, End};
@@ -27,31 +27,32 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Its name among the host's processes, by which it also knows what it is.
+/// Name of the process on the host, by which it also recognizes its role.
 pub const NAME: &str = "nfscope-http";
-/// For the process to take a configuration, on a slow machine.
+/// Time for the process to apply a configuration, on a slow machine.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The process is asked so often whether it is there, and has so long to answer: one that is stopped is noticed within ten seconds.
+/// Interval at which the process is asked for a sign of life, and its time to answer: a stopped process is noticed within ten seconds.
 const ASK_INTERVAL: Duration = Duration::from_secs(2);
 const ANSWER_TIME: Duration = Duration::from_secs(7);
-/// The agent waits so long before it starts the process again, each time twice as long.
+/// First and longest pause before the process is started again; each pause is twice the one before.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
 /// Time for a process that has closed its socket to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
-/// A process that has lived so long ended for a new reason.
+/// Life time from which on the end of a process counts as a new failure, with the first pause again.
 const LONG: Duration = Duration::from_secs(60);
 
 const KEEPER_ENDED: &str = "the thread that starts the process that serves HTTP has ended";
 
-/// What the thread that starts the process does.
+/// Orders to the thread that starts the process.
 enum Order {
-    /// Starts it with this end of a socket.
+    /// Start the process with this end of a socket.
     Start(StdUnixStream, oneshot::Sender<io::Result<u32>>),
-    /// Ends it, where it has not ended. One that has closed its socket gets a moment to end by itself, and to say how.
+    /// End the process, if it has not ended. A process that has closed its socket gets this time to end by itself, so that its exit status
+    /// is known.
     End(Duration, oneshot::Sender<io::Result<ExitStatus>>),
 }
 
-/// There is another configuration; who waits until it is in effect.
+/// Message that there is another configuration; the sender is told when it is in effect.
 type Sent = oneshot::Sender<()>;
 
 /// The process that serves HTTP.
@@ -59,17 +60,17 @@ type Sent = oneshot::Sender<()>;
 pub struct HttpProcess {
     listeners: Vec<TcpListener>,
     orders: mpsc::Sender<Order>,
-    /// As whom it runs.
+    /// User of the process.
     who: String,
-    /// For the next process.
+    /// Configuration for the next process.
     configuration: std::sync::Mutex<Vec<u8>>,
     news: tokio::sync::mpsc::Sender<Sent>,
     arrived: Mutex<tokio::sync::mpsc::Receiver<Sent>>,
 }
 
 impl HttpProcess {
-    /// Prepares a process that serves on these sockets. Call this while the thread may still change users: the thread that will
-    /// start the process does so now.
+    /// Prepares a process that serves on these sockets. Call it while this process may still change users, because the thread that will
+    /// start the other process changes its user now.
     ///
     /// # Errors
     /// When there is no thread, or it cannot give up its capabilities.
@@ -97,18 +98,18 @@ impl HttpProcess {
         })
     }
 
-    /// As whom the process runs.
+    /// User of the process.
     pub fn who(&self) -> &str {
         &self.who
     }
 
-    /// Sets what the process is started with.
+    /// Sets the configuration that the process is started with.
     pub fn set(&self, configuration: Vec<u8>) {
         *self.lock() = configuration;
     }
 
-    /// Gives a configuration to the running process, and to each that follows. Returns when it is in effect; `false` where the
-    /// process does not say so in time. A process that is just being started has it from the beginning.
+    /// Gives a configuration to the running process, and to each later one. Returns true when it is in effect, and `false` if the process
+    /// does not confirm it in time. A process that is just being started has it from the beginning.
     pub async fn configure(&self, configuration: Vec<u8>) -> bool {
         self.set(configuration);
         let (tell, told) = oneshot::channel();
@@ -123,10 +124,10 @@ impl HttpProcess {
         (self.configuration.lock()).unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Runs the process, and answers it, until dropped. One that ends is started again.
+    /// Runs the process, and answers it, until dropped. If the process ends, it is started again.
     ///
     /// # Errors
-    /// When it does not even start the first time.
+    /// When it fails before it has served at all.
     pub async fn serve(&self, answers: &Arc<Answers>) -> anyhow::Result<Infallible> {
         let [mut pause, most] = PAUSES;
         let mut served = false;
@@ -159,7 +160,7 @@ impl HttpProcess {
         }
     }
 
-    /// Runs one process to its end, and says how that came.
+    /// Runs one process to its end, and returns the reason of the end.
     async fn once(&self, answers: &Arc<Answers>, served: &mut bool) -> anyhow::Result<Infallible> {
         let (ours, theirs) = StdUnixStream::pair().context("a pair of sockets cannot be made")?;
         let (tell, told) = oneshot::channel();
@@ -181,7 +182,7 @@ impl HttpProcess {
         self.order(Order::End(ends_itself, tell))?;
         let status = told.await.context(KEEPER_ENDED)??;
         Err(match why.is::<Gone>() {
-            // The process has said why before it ended, and nothing is to be added where it never served.
+            // A process that never served has reported the reason before it ended, so nothing is added.
             true if !*served && status.code() == Some(1) => Told.into(),
             true => anyhow::Error::from(Gone).context(format!("ended with {status}")),
             false => why.context("was ended"),
@@ -229,7 +230,7 @@ impl HttpProcess {
         }
         let answer = async {
             while let Some(end) = lanes.join_next().await {
-                // One that is closed tells that the process has gone, which its other socket tells, too.
+                // A closed lane means that the process has gone, which its other socket reports, too.
                 if let Err(e) = end? {
                     let gone = [io::ErrorKind::UnexpectedEof, io::ErrorKind::BrokenPipe];
                     if !gone.contains(&e.kind()) {
@@ -249,18 +250,19 @@ impl HttpProcess {
                 let mut byte = [0];
                 tokio::select! {
                     () = sleep(ASK_INTERVAL) => {
-                        // One that is stopped takes connections, and answers none.
+                        // A stopped process accepts connections, and answers none, so it is asked for a sign of life.
                         socket.write_all(&handover::framed(&[])?).await.map_err(|_| Gone)?;
                         taken(&mut socket, ANSWER_TIME).await?;
                     }
                     sent = arrived.recv() => {
                         let tell = sent.context("no more configurations")?;
-                        // The newest: one that waited here may be older than what the process was started with.
+                        // The newest configuration is sent: the one that waited here may be older than the one that the process was started
+                        // with.
                         let configuration = self.lock().clone();
                         let framed = handover::framed(&configuration)?;
                         socket.write_all(&framed).await.map_err(|_| Gone)?;
                         taken(&mut socket, TAKE_TIMEOUT).await?;
-                        // Who gave it may not wait any more.
+                        // The caller may not wait any more.
                         let _ = tell.send(());
                     }
                     read = socket.read(&mut byte) => match read {
@@ -277,25 +279,25 @@ impl HttpProcess {
     }
 }
 
-/// The process has closed its socket.
+/// Error: the process has closed its socket.
 #[derive(Debug, thiserror::Error)]
 #[error("it has gone")]
 struct Gone;
 
-/// A process that could not serve has said why.
+/// Error: the process could not serve, and has reported the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the process that serves HTTP could not start")]
 pub struct Told;
 
-/// The process is there and does nothing.
+/// Error: the process runs and does not answer.
 #[derive(Debug, thiserror::Error)]
 #[error("it does not answer the agent")]
 struct Silent;
 
-/// Waits until the process has taken a configuration, or answered, and returns what holds it.
+/// Waits until the process has applied a configuration, or answered. Returns its confinement.
 async fn taken(socket: &mut UnixStream, time: Duration) -> anyhow::Result<u8> {
     let mut byte = [0];
-    // Twice half of the time: where the host stood still, the first half is over at once, and the process gets the other.
+    // The timeout has two halves: if the host stood still, the first half is over at once, and the process gets the second one.
     let mut read = timeout(time / 2, socket.read(&mut byte)).await;
     if read.is_err() {
         read = timeout(time / 2, socket.read(&mut byte)).await;
@@ -309,7 +311,7 @@ async fn taken(socket: &mut UnixStream, time: Duration) -> anyhow::Result<u8> {
     }
 }
 
-/// Starts and ends the process as ordered, from a thread with the process's user.
+/// Starts and ends the process as ordered, on a thread that has the process's user.
 fn keep(orders: &mpsc::Receiver<Order>) {
     let mut running: Option<Child> = None;
     for order in orders {
@@ -334,7 +336,7 @@ fn keep(orders: &mpsc::Receiver<Order>) {
     }
 }
 
-/// Waits for the process, and ends it where it has not ended within this time.
+/// Waits for the process, and kills it if it has not ended within this time.
 fn end(mut child: Child, within: Duration) -> io::Result<ExitStatus> {
     let began = Instant::now();
     while began.elapsed() < within {

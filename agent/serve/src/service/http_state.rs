@@ -1,18 +1,18 @@
-//! Facts that the agent knows of the process that serves HTTP, for the thread that makes readings and for the watchdog.
+//! State of the process that serves HTTP, for the thread that makes readings and for the watchdog.
 
 use nfscope_model::{Snapshot, family as f};
 use nfscope_source::confinement::Confinement;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How a process ended.
+/// Cause of a process's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// By itself, or by somebody else.
+    /// The process ended by itself, or another process ended it.
     Ended,
-    /// By the agent, which it did not answer.
+    /// The agent ended the process, because it did not answer.
     NoAnswer,
-    /// By the agent, which it asked what no such process asks.
+    /// The agent ended the process, because it broke the protocol.
     Misbehaved,
 }
 
@@ -21,11 +21,11 @@ const ENDS: [&str; 3] = ["ended", "no_answer", "misbehaved"];
 
 #[derive(Debug, Clone)]
 struct State {
-    /// Processes that ended, by [`ENDS`].
+    /// Number of processes that ended, by [`ENDS`].
     ends: [u64; ENDS.len()],
-    /// Confinement of the one that runs, as it said before it served anybody: a bit for each part.
+    /// Confinement of the running process, as it reported before it served any peer: a bit for each part.
     holds: Option<u8>,
-    /// When it was last heard, or started; `None` before the first one.
+    /// Time of its last sign of life, or of its start; `None` before the first process.
     heard: Option<Instant>,
 }
 
@@ -44,22 +44,22 @@ pub(super) fn ended(how: End) {
     state().ends[how as usize] += 1;
 }
 
-/// Notes that the process has answered, or was started.
+/// Notes a sign of life or the start of the process.
 pub(super) fn heard() {
     state().heard = Some(Instant::now());
 }
 
-/// Notes what holds the process.
+/// Notes the confinement of the process.
 pub(super) fn holds(bits: u8) {
     state().holds = Some(bits);
 }
 
-/// How long ago the process was heard, or started; nothing before the first one.
+/// Time since the last sign of life or the start of the process; zero before the first one.
 pub(crate) fn silent_for() -> Duration {
     state().heard.map_or(Duration::ZERO, |at| at.elapsed())
 }
 
-/// Adds what holds the process, and how earlier ones ended.
+/// Adds the confinement of the process, and the causes of earlier ends.
 pub(crate) fn describe(s: &mut Snapshot) {
     let state = state().clone();
     let Some(holds) = state.holds else {

@@ -1,12 +1,12 @@
-//! Windows that wait for the disk. A disk that is behind, or takes nothing for a while, makes a longer window and no gap.
+//! Windows that wait for the disk. A disk that is behind, or refuses windows for a while, causes a longer window and no gap.
 
 use nfscope_model::{Sample, Series, Snapshot, Window, family as f};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-/// Most windows that wait. Those that follow each other are one, so that only a clock that is set again and again makes more.
+/// Most windows that wait. Consecutive windows are joined, so only a clock that is set again and again makes more.
 const MOST: usize = 8;
-/// Windows that are farther apart do not follow each other: the clock was set in between.
+/// Largest distance of consecutive windows: beyond it the clock was set in between.
 const NEAR: Duration = Duration::from_millis(1);
 const FINDINGS: [&str; 2] = [
     f::BOTTLENECK_ACTIVE.info.name,
@@ -18,7 +18,7 @@ const FINDINGS: [&str; 2] = [
 pub(super) struct LateWindows(VecDeque<(Window, SystemTime)>);
 
 impl LateWindows {
-    /// Adds one that ended behind the others. Returns false where the earliest one is lost for it.
+    /// Adds a window that ended after the others. Returns false if the earliest one is dropped for it.
     pub(super) fn add(&mut self, window: Window, ended: SystemTime) -> bool {
         match self.0.back_mut() {
             Some((last, end)) if follows(*end, &window, ended) => {
@@ -34,10 +34,10 @@ impl LateWindows {
         fits
     }
 
-    /// Hands them over until one is refused, which waits on with those behind it.
+    /// Hands windows over until one is refused, which stays with those after it.
     ///
     /// # Errors
-    /// Fails with the reason of the refused one.
+    /// With the reason of the refusal.
     pub(super) fn hand_over<E>(
         &mut self,
         mut to: impl FnMut(&Window, SystemTime) -> Result<(), E>,
@@ -50,14 +50,14 @@ impl LateWindows {
     }
 }
 
-/// True where a window begins with the end of another one.
+/// Returns true if a window begins with the end of another one.
 fn follows(end: SystemTime, window: &Window, ended: SystemTime) -> bool {
     let began = ended.checked_sub(window.length).unwrap_or(ended);
     let apart = began.duration_since(end).unwrap_or_else(|e| e.duration());
     apart < NEAR
 }
 
-/// Window made of two: counts are added up, and a gauge has its later value. A finding that was active in either was active.
+/// Joins two windows: counts are added up, and a gauge has its later value. A finding that was active in either of them is active.
 pub fn joined(earlier: &Window, mut later: Window) -> Window {
     later.length += earlier.length;
     let now = std::mem::take(&mut later.delta);
@@ -82,7 +82,7 @@ pub fn joined(earlier: &Window, mut later: Window) -> Window {
             let labels = series.labels.clone();
             delta.add(info, Series { labels, sample });
         }
-        // Series that ended between the two have counted, too.
+        // Series that ended between the two windows count, too.
         for series in before.iter().filter(|s| ended.contains_key(&s.labels)) {
             if is_finding || !matches!(series.sample, Sample::Gauge(_)) {
                 delta.add(info, series.clone());
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(give(&mut late, 0), Err("full"));
         assert_eq!(give(&mut late, 1), Ok(()));
         assert_eq!(told, [(20, at(20)), (20, at(3640))]);
-        // More of them than a host's clock is set for are lost, and that is told.
+        // If there are more windows than a host's clock is ever set for, the earliest ones are dropped, which is reported.
         let lost = |n: u64| !late.add(window(1, "192.0.2.1", 0.0), at(100 * n));
         assert_eq!((100..110).map(lost).filter(|lost| *lost).count(), 2);
     }

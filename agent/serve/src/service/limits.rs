@@ -1,4 +1,4 @@
-//! Limits of this process that are too small for an agent: told before anything is attached, with the number that is needed.
+//! Limits of this process that are too small for an agent, checked before anything is attached. An error has the number that is needed.
 
 use anyhow::{Context, bail};
 use nfscope_api::handover::{self, Counts};
@@ -7,17 +7,17 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use tokio::sync::oneshot;
 
-/// Descriptors of the main process: some 400 with every probe on a kernel that has all of them, 44 of sockets to the process that serves
-/// HTTP, and some for a moment. That process has 320 connections and some 40 besides.
+/// Open files of the main process: some 400 with every probe on a kernel that has all of them, 44 of sockets to the process that serves
+/// HTTP, and some for a moment. That process has 320 connections and some 40 other files.
 #[cfg(target_os = "linux")]
 const OPEN_FILES: u64 = 512;
-/// Threads and processes that an agent has at a time, those that read a path that hangs left out.
+/// Threads and processes of an agent at a time, without those that read a path that hangs.
 const THREADS: usize = 12;
 
-/// Raises the limit of open files where it is too small and may be raised.
+/// Checks the limits: raises that of open files if it is too small and may be raised, and tries sockets and threads.
 ///
 /// # Errors
-/// Fails where it may not, or where a thread cannot be started; says how many are needed.
+/// When a limit is too small; the error says how many are needed.
 pub fn require() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     open_files()?;
@@ -59,7 +59,7 @@ fn open_files() -> anyhow::Result<()> {
     )
 }
 
-/// Starts as many threads as an agent has at a time, which end at once.
+/// Starts as many threads as an agent has at a time; they end at once.
 fn threads() -> anyhow::Result<()> {
     let (hold, held) = std::sync::mpsc::channel::<()>();
     let held = std::sync::Arc::new(std::sync::Mutex::new(held));
@@ -69,7 +69,7 @@ fn threads() -> anyhow::Result<()> {
         let held = held.clone();
         match std::thread::Builder::new().spawn(move || {
             let held = held.lock().unwrap_or_else(|e| e.into_inner());
-            // Until all have been started.
+            // Each thread waits until all have been started.
             let _ = held.recv();
         }) {
             Ok(thread) => all.push(thread),
@@ -79,7 +79,7 @@ fn threads() -> anyhow::Result<()> {
     drop(hold);
     let started = all.len();
     for thread in all {
-        // None of them panics.
+        // The threads cannot panic, so there is no result to check.
         let _ = thread.join();
     }
     match failed {
@@ -92,8 +92,8 @@ fn threads() -> anyhow::Result<()> {
     }
 }
 
-/// Runs this on a thread of its own, and waits for what it returns. The pool of the runtime would end the process where the system gives
-/// it no thread.
+/// Runs a function on a thread of its own, and waits for its result. The runtime's pool would end the process if the system gives it no
+/// thread.
 ///
 /// # Errors
 /// When there is no thread, or it has ended without a result.

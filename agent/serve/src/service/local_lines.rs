@@ -1,4 +1,4 @@
-//! Lines from probes of this very process, where no agent runs.
+//! Lines from probes of this process, for hosts without an agent.
 
 use crate::service::source_loop::Running;
 use crate::service::source_thread::{SOURCE_ENDED, SourceHandle};
@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
 use tokio::sync::mpsc::Receiver;
 
-/// Lines as those who listen to an agent get them.
+/// Lines in the form in which an agent sends them.
 #[derive(Debug)]
 pub struct LocalLines<T> {
     lines: Receiver<Bytes>,
     kind: PhantomData<fn() -> T>,
 }
 
-/// Attaches probes and listens. The probes stay attached while the handle is kept.
+/// Attaches probes, and starts a stream of lines. The probes stay attached while the handle lives.
 ///
 /// # Errors
 /// When nothing can be measured, or the source refuses.

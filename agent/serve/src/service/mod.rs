@@ -1,4 +1,4 @@
-//! The running agent: the thread that owns the probes, and those who listen to it.
+//! The running agent: the thread that owns the probes, and the listeners of its streams.
 
 pub mod answers;
 pub mod archive;

@@ -1,4 +1,4 @@
-//! What the service manager is told, where one listens (`sd_notify(3)`): ready, reloading, stopping, alive.
+//! Messages to the service manager, if there is one (`sd_notify(3)`): ready, reloading, stopping, alive.
 
 use crate::service::http_state;
 use crate::service::source_thread::SourceHandle;
@@ -8,15 +8,16 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// The process that serves HTTP is replaced when it has been silent for half of this.
+/// Silence of the process that serves HTTP after which the watchdog is not notified. The agent replaces a process that has been silent for
+/// half of this.
 const SILENT: Duration = Duration::from_secs(20);
 
-/// The agent measures, or waits for the modules that it is to measure.
+/// Reports that the agent measures, or waits for the modules that it is to measure.
 pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// Settings are being read again, until this is dropped.
+/// Guard of a reload: it ends when this is dropped.
 #[derive(Debug)]
 pub struct Reloading(());
 
@@ -26,9 +27,9 @@ impl Drop for Reloading {
     }
 }
 
-/// Settings are being read again, as long as what this returns lives.
+/// Reports that settings are being read again, until the returned guard is dropped.
 pub fn reloading() -> Reloading {
-    // With the time, by which systemd 253 and later tell this reload from one before (`Type=notify-reload`).
+    // The time distinguishes this reload from an earlier one, for systemd 253 and later (`Type=notify-reload`).
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
         Err(_) => tell(&[NotifyState::Reloading]),
@@ -36,18 +37,19 @@ pub fn reloading() -> Reloading {
     Reloading(())
 }
 
-/// The agent ends because it was asked to.
+/// Reports that the agent ends because it was asked to.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// What `systemctl status` shows in a line of its own.
+/// Sets the status line of `systemctl status`.
 pub fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// Tells the watchdog of the service manager, twice in its time, that the agent is alive. Each time the thread with the probes has
-/// answered before, because an agent that serves HTTP and cannot read its probes is of no use. So must the process that serves HTTP.
+/// Notifies the watchdog of the service manager, twice in its time, that the agent is alive. Before that the thread with the probes must
+/// have answered, because an agent that cannot read its probes is of no use. The process that serves HTTP must have given a sign of life,
+/// too.
 ///
 /// # Errors
 /// When the source's thread has ended.
@@ -57,7 +59,7 @@ pub async fn watchdog(source: &SourceHandle) -> anyhow::Result<Infallible> {
     };
     loop {
         source.answers().await?;
-        // One that does not answer is replaced long before that: this is for the case that nobody replaces it.
+        // The agent replaces a silent process long before this limit. The check is for an agent that fails to replace it.
         if http_state::silent_for() < time.max(SILENT) {
             tell(&[NotifyState::Watchdog]);
         }
@@ -65,7 +67,7 @@ pub async fn watchdog(source: &SourceHandle) -> anyhow::Result<Infallible> {
     }
 }
 
-/// Without effect where no service manager has named its socket.
+/// Sends a message. It has no effect if no service manager has given its socket.
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(e) = sd_notify::notify(state) {
         warn(&format!(

@@ -1,7 +1,7 @@
-//! Recordings that the page at `/` shows: those of a store of baselines, read alone and only while somebody asks.
+//! Recordings for the page at `/`: those of a store of baselines, opened read-only and only while a page asks.
 //!
-//! The process that serves HTTP has no files. It asks for a recording by its name. A thread of the main process, without a
-//! capability, opens the store, reads and closes it again: nobody is in the way of a recorder.
+//! The process that serves HTTP has no files. It asks for a recording by its name. A thread of the main process, without a capability,
+//! opens the store, reads and closes it again, so that it does not block a recorder.
 
 use crate::names::Names;
 use crate::service::archive_columns::Columns;
@@ -20,22 +20,22 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// For the disk to answer.
+/// Time for the disk to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const BUSY: &str = "recordings are being read; try again in a moment";
-/// Recordings in a list; the latest.
+/// Most recordings in a list; the latest ones are listed.
 const MOST_LISTED: usize = 500;
 
 /// The recordings of a store.
 #[derive(Debug)]
 pub struct Recordings {
     store: PathBuf,
-    /// Held by who reads: one at a time.
+    /// Lock of the reader: one reads at a time.
     alone: Arc<Mutex<()>>,
 }
 
 impl Recordings {
-    /// Those of this store, which need not exist yet.
+    /// Recordings of this store, which need not exist yet.
     pub fn of(store: PathBuf) -> Recordings {
         Recordings {
             store,
@@ -43,7 +43,7 @@ impl Recordings {
         }
     }
 
-    /// What there is, as JSON: the latest last.
+    /// List of the recordings as JSON, the latest last.
     ///
     /// # Errors
     /// When the store cannot be read, or is busy.
@@ -51,7 +51,7 @@ impl Recordings {
         self.read(list).await
     }
 
-    /// The windows of one, as JSON, put together into as many as asked for.
+    /// Windows of one recording as JSON, merged into the number of columns that is wanted.
     ///
     /// # Errors
     /// When there is no such recording, or it cannot be read.
@@ -59,7 +59,7 @@ impl Recordings {
         self.read(move |store| windows(store, &what)).await
     }
 
-    /// Reads on a thread that ends soon after: a disk that hangs delays nothing else.
+    /// Reads on a thread that ends soon after, so that a disk that hangs delays nothing else.
     async fn read(
         &self,
         how: impl FnOnce(&Path) -> anyhow::Result<Vec<u8>> + Send + 'static,
@@ -77,7 +77,7 @@ impl Recordings {
     }
 }
 
-/// `/recordings`
+/// Answer of `/recordings`.
 #[derive(Serialize)]
 struct List {
     store: String,
@@ -88,9 +88,9 @@ struct List {
 struct Listed {
     name: String,
     host: String,
-    /// Seconds since 1970.
+    /// Begin in seconds since 1970.
     began: f64,
-    /// That its windows cover.
+    /// Seconds that the windows cover.
     seconds: f64,
     state: State,
     labels: BTreeMap<String, String>,
@@ -114,13 +114,13 @@ fn list(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&list)?)
 }
 
-/// `/windows` with a recording.
+/// Answer of `/windows` with a recording.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
     greeting: Greeting<'a>,
     recording: &'a Metadata,
-    /// Seconds since 1970 when its first window began, and when its last one ended.
+    /// Begin of the first window and end of the last one, in seconds since 1970.
     began: f64,
     ended: f64,
     windows: Vec<Box<RawValue>>,
@@ -138,7 +138,7 @@ fn windows(path: &Path, what: &OfRecording) -> anyhow::Result<Vec<u8>> {
         to: to.max(from + 1e-3),
         columns: what.columns,
     };
-    // Another host's, or of another time: names of today would be guesses.
+    // No names are given: the recording may be of another host or another time, so present names would be guesses.
     let mut columns = Columns::new(range, Names::default());
     columns.read(&store, &entry)?;
     let kernel = entry.metadata.kernel.as_deref().unwrap_or_default();
@@ -180,7 +180,7 @@ mod tests {
                 family: f::CLIENT_OPS.info.name.to_owned(),
                 labels: vec!["192.0.2.1".to_owned()],
             }],
-            // Ten seconds are missing.
+            // Ten seconds are missing between the two windows.
             windows: vec![window(1_000_000, 3.0), window(1_020_000, 5.0)],
         };
         Store::create(file).unwrap().put(&recording).unwrap();
@@ -212,7 +212,7 @@ mod tests {
             windows.iter().map(ops).collect()
         };
         assert_eq!(ops(&all), [3.0, 5.0]);
-        // Into one column: the gap is none of it.
+        // A single column is asked for, but the gap is not merged into it.
         assert_eq!(ops(&told(None, 1)), [3.0, 5.0]);
         assert_eq!(ops(&told(Some((1015.0, 1040.0)), 300)), [5.0]);
         let list: Value = serde_json::from_slice(&list(&file).unwrap()).unwrap();

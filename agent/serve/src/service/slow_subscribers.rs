@@ -1,7 +1,7 @@
-//! Who listens for slow operations, and what each gets. Lives on the thread that owns the source.
+//! Subscribers of slow operations, and the lines of each. They live on the thread that owns the source.
 //!
-//! The source watches for all subscribers at once, and only while there are any. What a subscriber does not take in time
-//! is left out for it alone, and counted: memory holds at most [`MAX_LINES`] for each.
+//! The source watches for all subscribers at once, and only while there are any. Lines that a subscriber does not take in time are left out
+//! for it alone, and counted: memory holds at most [`MAX_LINES`] for each.
 
 use crate::names::Names;
 use bytes::Bytes;
@@ -14,28 +14,28 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// Most subscribers at once.
 pub const MAX_SUBSCRIBERS: usize = 8;
-/// How often to look while somebody listens.
+/// Interval at which the source is polled while there are subscribers.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Lines of some 300 bytes that wait for one subscriber.
 const MAX_LINES: usize = 2048;
-/// What was left out is reported at most this often.
+/// Least time between two reports of lines that were left out.
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
 
 struct Subscriber {
     filter: SlowFilter,
     lines: Sender<Bytes>,
-    /// Left out and not reported.
+    /// Operations left out and not yet reported.
     missed: u64,
-    /// When the last line was sent.
+    /// Time of the last line.
     last_line: Instant,
-    /// When it was last reported what was left out.
+    /// Time of the last report of operations left out.
     reported: Option<Instant>,
-    /// Begin of the running second, and operations sent in it.
+    /// Begin of the current second, and number of operations sent in it.
     second: (Instant, u32),
 }
 
 impl Subscriber {
-    /// `line` gives the operation's text.
+    /// Offers an operation to the subscriber; `line` gives its text.
     fn offer(
         &mut self,
         op: &SlowOp,
@@ -68,7 +68,7 @@ impl Subscriber {
         let line = Line::LeftOut {
             left_out: self.missed,
         };
-        // Where it does not fit, its number stays and is reported later.
+        // If the line does not fit, the count stays and is reported later.
         if let Ok(text) = line.encode()
             && self.lines.try_send(text.into()).is_ok()
         {
@@ -84,17 +84,17 @@ pub(crate) struct Subscribers {
     /// Names of clients.
     pub(super) names: Names,
     subscribers: Vec<Subscriber>,
-    /// What the source was asked for.
+    /// Filter that the source was asked for.
     asked: Option<SlowFilter>,
 }
 
 impl Subscribers {
-    /// True while nobody listens.
+    /// Returns true without subscribers.
     pub(crate) fn idle(&self) -> bool {
         self.subscribers.is_empty()
     }
 
-    /// Adds a subscriber; it leaves by dropping the receiver.
+    /// Adds a subscriber, which leaves by dropping the receiver.
     ///
     /// # Errors
     /// When there are too many, or with the source's reason.
@@ -104,7 +104,7 @@ impl Subscribers {
         filter: SlowFilter,
         now: Instant,
     ) -> anyhow::Result<Receiver<Bytes>> {
-        // What the others asked for must not go down with the old filter.
+        // Operations for the other subscribers are handed out now, because the old filter's are lost with it.
         self.poll(source, now);
         anyhow::ensure!(
             self.subscribers.len() < MAX_SUBSCRIBERS,
@@ -121,7 +121,7 @@ impl Subscribers {
         });
         if let Err(why) = self.ask(source) {
             self.subscribers.pop();
-            // Whoever listened before goes on doing so.
+            // The subscribers before this one go on.
             self.asked = None;
             self.follow(source);
             return Err(why);
@@ -129,7 +129,7 @@ impl Subscribers {
         Ok(receiver)
     }
 
-    /// Hands out what the source has, and drops subscribers that have left.
+    /// Hands out the source's operations, and drops subscribers that have left.
     pub(crate) fn poll(&mut self, source: &mut dyn Source, now: Instant) {
         if self.asked.is_some() {
             let mut batch = source.take_slow();
@@ -137,8 +137,7 @@ impl Subscribers {
             for op in &batch.ops {
                 let mut line = None;
                 for l in &mut self.subscribers {
-                    // Where the source limits as this subscriber asked, limiting once more would only cut at other
-                    // seconds.
+                    // If the source already limits the rate as this subscriber asked, a second limit would only cut at other seconds.
                     let limited =
                         (self.asked.as_ref()).is_some_and(|a| a.per_second > l.filter.per_second);
                     l.offer(op, limited, now, || {
@@ -165,7 +164,7 @@ impl Subscribers {
         }
     }
 
-    /// Asks the source for what the subscribers want together.
+    /// Asks the source for the operations that the subscribers want together.
     fn ask(&mut self, source: &mut dyn Source) -> anyhow::Result<()> {
         let want = slow_filter::union(self.subscribers.iter().map(|l| &l.filter));
         if want != self.asked {
@@ -175,7 +174,7 @@ impl Subscribers {
         Ok(())
     }
 
-    /// The same where nobody waits for the answer: a source that refuses now leaves the subscribers nothing to wait for.
+    /// Asks the source for the present subscribers. If the source refuses, they have nothing to wait for and end.
     fn follow(&mut self, source: &mut dyn Source) {
         if self.ask(source).is_err() {
             self.subscribers.clear();
@@ -207,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Operations received, and what was said to be left out.
+    /// Operations received, and the numbers that were reported as left out.
     fn received(r: &mut Receiver<Bytes>) -> (usize, Vec<u64>) {
         let (mut ops, mut left_out) = (0, Vec::new());
         while let Ok(line) = r.try_recv() {
@@ -296,7 +295,7 @@ mod tests {
         assert_eq!(received(&mut few), (2, vec![10]));
         assert_eq!(received(&mut many), (5, vec![7]));
         assert_eq!(received(&mut other), (0, vec![7]));
-        // Reported once a second, not at every look.
+        // The number left out is reported once a second, not at every poll.
         source.batch = writes(1, 0);
         subscribers.poll(&mut source, start + POLL_INTERVAL);
         assert_eq!(received(&mut few), (0, vec![]));

@@ -1,4 +1,4 @@
-//! What the thread that owns the source does: it goes round a loop of requests, readings and windows, until nobody can ask any more.
+//! Loop of the thread that owns the source: it handles requests, readings and windows, until the last handle is gone.
 
 use super::breakdown_listeners::Listeners;
 use super::http_state;
@@ -20,21 +20,21 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 
-/// How often the source may look for modules that have come or gone.
+/// Least time between two polls of the source for modules that have come or gone.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Something that the thread does for somebody, between two readings.
+/// Work that the thread does for another one, between two readings.
 pub(super) type Work = Box<dyn FnOnce(&mut Running<'_>) + Send>;
 
-/// The state of the thread, which only the thread can reach.
+/// State of the thread, which only the thread can reach.
 pub struct Running<'a> {
     /// The probes.
     pub(crate) source: &'a mut dyn Source,
     subscribers: Subscribers,
     listeners: Listeners,
-    /// The worth of changes of the server.
+    /// Predicted gains of changes of the server.
     pub(crate) worth: Worth,
-    /// The findings, and the windows of the page.
+    /// Findings, and the windows of the page.
     pub(crate) windows: WindowCutter,
     publish: &'a watch::Sender<Status>,
 }
@@ -103,14 +103,14 @@ pub(super) fn run(
 }
 
 impl Running<'_> {
-    /// Tells names from now on.
+    /// Uses these names from now on.
     pub(super) fn name(&mut self, names: &Names) {
         self.windows.history.names = names.clone();
         self.listeners.names = names.clone();
         self.subscribers.names = names.clone();
     }
 
-    /// All values now, with what the agent knows of itself.
+    /// All values now, with the agent's own.
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let start = Instant::now();
         let mut snapshot = self.source.snapshot();
@@ -122,19 +122,19 @@ impl Running<'_> {
         snapshot
     }
 
-    /// Lines of NDJSON about slow operations as they happen, until the receiver is dropped. The source watches for them only while
-    /// somebody has such a receiver; what it does not take in time is left out and counted.
+    /// Starts a stream of NDJSON lines about slow operations, which ends when the receiver is dropped. The source watches for them only
+    /// while there is such a receiver. Lines that a receiver does not take in time are left out and counted.
     pub fn slow(&mut self, want: SlowFilter) -> anyhow::Result<Receiver<Bytes>> {
         (self.subscribers).subscribe(self.source, want, Instant::now())
     }
 
-    /// Lines of NDJSON about operations by what `query` names, one an interval, until the receiver is dropped. The source tells them
-    /// apart only while somebody has such a receiver.
+    /// Starts a stream of NDJSON lines about operations by the dimensions of `query`, one per interval, which ends when the receiver is
+    /// dropped. The source counts them only while there is such a receiver.
     pub fn breakdown(&mut self, query: Query) -> anyhow::Result<Receiver<Bytes>> {
         (self.listeners).subscribe(self.source, query, Instant::now())
     }
 
-    /// Detaches probes or attaches them again; a line about each.
+    /// Detaches probes or attaches them again; returns a line about each.
     pub(super) fn change(
         &mut self,
         change: Change,
@@ -143,7 +143,7 @@ impl Running<'_> {
         // A window ends before a probe is detached, because the probe takes its counters with it.
         self.windows.cut(self.source, Instant::now());
         let said = match change {
-            Change::Detach => Ok(self.source.detach(probes)),
+            Change::Detach => self.source.detach(probes),
             Change::Attach => self.source.attach(probes),
         };
         self.cut_where_programs_changed();

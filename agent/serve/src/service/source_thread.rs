@@ -1,4 +1,4 @@
-//! The one thread that owns the source, and what everybody else sees of it.
+//! The thread that owns the source, and the handle by which others reach it.
 
 use crate::exposition::{self, Collectors, Format};
 use crate::names::Names;
@@ -18,38 +18,38 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, oneshot, watch};
 
-/// What is said where the thread is waited for in vain.
+/// Error text if the thread has ended.
 pub const SOURCE_ENDED: &str = "the thread that owns the probes has ended";
-/// What is said to those who come too early.
+/// Refusal of requests that come before the probes are attached.
 pub(crate) const ATTACHING: &str = "the agent is still attaching; try again in a moment";
-/// A reading up to this old answers further requests: simultaneous scrapes cost one.
+/// Largest age of a reading that answers further requests: simultaneous scrapes cost one reading.
 pub(super) const MAX_READING_AGE: Duration = Duration::from_millis(250);
-/// Bodies with a part of a reading that are made of it; each costs time and memory.
+/// Most bodies that have a part of a reading; each costs time and memory.
 pub const MAX_PARTS: usize = 8;
-/// How long the thread may take to end what it is at.
+/// Time for the thread to end its current work.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it may then take to detach. The kernel waits for every CPU with each of a hundred programs (synchronize_rcu), and would do
-/// so at the end of the process as well. Within the 90 s after which systemd kills a service (TimeoutStopSec=).
+/// Time for the thread to detach after that. The kernel waits for every CPU with each of a hundred programs (synchronize_rcu), and would do
+/// so at the end of the process as well. The time is within the 90 s after which systemd kills a service (TimeoutStopSec=).
 const DETACH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A body that is made of a reading.
+/// A body that is made from a reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// An exposition, or what some collectors have of it.
+    /// An exposition, or the part of it that some collectors have.
     Metrics(Format, Collectors),
     /// The snapshot itself.
     Snapshot,
 }
 
 impl Part {
-    /// True of an exposition that is not whole.
+    /// Returns true for an exposition that is not whole.
     fn is_some(&self) -> bool {
         matches!(self, Part::Metrics(_, collectors) if !collectors.all())
     }
 }
 
 struct Reading {
-    /// From 1 on.
+    /// Number of the reading, from 1 on.
     number: u64,
     at: Instant,
     snapshot: Arc<Snapshot>,
@@ -57,7 +57,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// A body of this reading; `None` where too many others have been made.
+    /// A body of this reading; `None` if too many others have been made.
     fn body(&mut self, part: Part, names: &Names) -> anyhow::Result<Option<(Made, Bytes)>> {
         let at = match self.bodies.iter().position(|(known, _)| *known == part) {
             Some(at) => at,
@@ -83,29 +83,29 @@ fn gone() -> anyhow::Error {
     anyhow::anyhow!("the thread that reads the probes has ended")
 }
 
-/// A handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
+/// Handle to the thread that owns the source. Dropping it ends the thread and detaches every probe.
 #[derive(Debug)]
 pub struct SourceHandle {
     work: mpsc::Sender<Work>,
-    /// Behind `work`, whose end the thread hears of.
+    /// Dropped after `work`, whose end tells the thread to end.
     _ended: Ended,
     status: watch::Receiver<Status>,
-    /// Why the server does not serve all requests, as far as the agent finds.
+    /// Reason why the server does not serve all requests, according to the findings.
     degraded: watch::Receiver<Option<String>>,
-    /// What happened before the last quarter of an hour, where that is kept.
+    /// Windows older than a quarter of an hour, if they are kept.
     archive: OnceLock<Archive>,
-    /// Names of clients and users, where they are looked up.
+    /// Names of clients and users, if they are looked up.
     names: OnceLock<Names>,
-    /// What was recorded by `nfscope baseline`.
+    /// Recordings of `nfscope baseline`.
     recordings: OnceLock<Recordings>,
-    /// Held while reading: whoever comes meanwhile waits and finds the reading fresh.
+    /// Last reading. The lock is held during a reading: requests that come meanwhile wait, and find a fresh one.
     last: Mutex<Option<Reading>>,
-    /// How many readings there were.
+    /// Number of readings.
     readings: AtomicU64,
 }
 
-/// Waits for the thread: what is left to the end of the process is detached by the kernel, but return probes in tracefs
-/// would stay. Attaching is not waited for: who stops the agent then wants it to stop.
+/// Waits for the thread at the end. The kernel detaches programs at the end of the process, but return probes in tracefs would stay.
+/// Attaching is not waited for, because the admin who stops the agent then wants it to stop.
 #[derive(Debug)]
 struct Ended(std::thread::JoinHandle<()>, watch::Receiver<Status>);
 
@@ -113,7 +113,7 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let began = Instant::now();
         let attached = *self.1.borrow() != Status::Attaching;
-        // A thread that detaches has no status any more.
+        // A thread that detaches has dropped its status.
         let timeout = || match self.1.has_changed() {
             Ok(_) => END_TIMEOUT,
             Err(_) => DETACH_TIMEOUT,
@@ -133,8 +133,8 @@ impl std::fmt::Debug for Reading {
 }
 
 impl SourceHandle {
-    /// Starts a source on a thread of its own, because attaching takes seconds on some hosts and a source may not
-    /// leave its thread. The receiver tells how the start went.
+    /// Starts a source on a thread of its own, because attaching takes seconds on some hosts and a source may not leave its thread. The
+    /// receiver gets the result of the start.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -150,10 +150,10 @@ impl SourceHandle {
             .spawn(move || match start() {
                 Ok(mut source) => {
                     publish.send_replace(Status::Running(source.probes().into()));
-                    // Nobody listening means that the agent is on its way out; the loop will see it.
+                    // A dropped receiver means that the agent is about to end; the loop will notice that.
                     let _ = tell.send(Ok(()));
                     source_loop::run(source.as_mut(), &asked, &publish, &warn);
-                    // Before the source, which detaches: see `Ended`.
+                    // The status is dropped before the source, which detaches: see `Ended`.
                     drop(publish);
                 }
                 Err(e) => drop(tell.send(Err(e))),
@@ -172,23 +172,23 @@ impl SourceHandle {
         Ok((handle, started))
     }
 
-    /// Where the probes stand now.
+    /// Present state of the probes.
     pub fn status(&self) -> Status {
         self.status.borrow().clone()
     }
 
-    /// Why the server does not serve all requests now; `None` where nothing is stuck.
+    /// Reason why the server does not serve all requests now; `None` if nothing is stuck.
     pub fn degraded(&self) -> Option<String> {
         self.degraded.borrow().clone()
     }
 
-    /// To follow changes.
+    /// Receiver that follows changes of the state.
     pub fn watch(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
 
-    /// A body of a reading that is not older than a quarter of a second. `None` where [`MAX_PARTS`] others have been made of the last
-    /// reading; a moment later there is a new one. While attaching, a reading has what the agent knows about itself, and no number.
+    /// Body of a reading that is not older than a quarter of a second. `None` if [`MAX_PARTS`] others have been made from the last reading;
+    /// a moment later there is a new one. While attaching, a reading has the agent's own values only, and no number.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -203,17 +203,17 @@ impl SourceHandle {
         (self.fresh(&mut last).await?).body(part, &self.names())
     }
 
-    /// The last reading, or a new one where that is old.
+    /// Returns the last reading, or a new one if that is old.
     async fn fresh<'a>(&self, last: &'a mut Option<Reading>) -> anyhow::Result<&'a mut Reading> {
         let reading = match last.take() {
             Some(reading) if reading.at.elapsed() < MAX_READING_AGE => reading,
-            // The old bodies are gone before the new ones are made: memory holds one set.
+            // The old bodies are dropped before the new ones are made, so that memory holds one set.
             _ => self.read().await?,
         };
         Ok(last.insert(reading))
     }
 
-    /// Keeps windows of ten seconds there from now on. Only the first call counts.
+    /// Keeps windows of ten seconds in the archive from now on. Only the first call counts.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -222,7 +222,7 @@ impl SourceHandle {
         self.send(|r| r.windows.history.keep_in(archive))
     }
 
-    /// Tells these names of clients and users from now on. Only the first call counts.
+    /// Uses these names of clients and users from now on. Only the first call counts.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -236,7 +236,7 @@ impl SourceHandle {
         self.names.get().cloned().unwrap_or_default()
     }
 
-    /// The history on a disk, where that is kept.
+    /// History on a disk, if it is kept.
     pub fn archive(&self) -> Option<&Archive> {
         self.archive.get()
     }
@@ -246,12 +246,12 @@ impl SourceHandle {
         self.recordings.get_or_init(|| recordings);
     }
 
-    /// The recordings that can be shown, where the agent looks for any.
+    /// Recordings that can be shown, if the agent looks for any.
     pub fn recordings(&self) -> Option<&Recordings> {
         self.recordings.get()
     }
 
-    /// Detaches probes or attaches them again; a line about each.
+    /// Detaches probes or attaches them again; returns a line about each.
     ///
     /// # Errors
     /// With the source's reason, while attaching, or when the source's thread has ended.
@@ -264,7 +264,7 @@ impl SourceHandle {
         self.on_thread(move |r| r.change(change, &probes)).await?
     }
 
-    /// Gives at most so many clients and exports series of their own from now on.
+    /// Limits the numbers of clients and exports with series of their own from now on.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -280,7 +280,7 @@ impl SourceHandle {
         self.on_thread(|_| ()).await
     }
 
-    /// The thread's answer when it has done this, between two readings.
+    /// Lets the thread do this work between two readings, and returns the result.
     ///
     /// # Errors
     /// When the source's thread has ended.
@@ -290,7 +290,7 @@ impl SourceHandle {
     ) -> anyhow::Result<T> {
         let (tell, answer) = oneshot::channel();
         self.send(|running| {
-            // A scraper that has hung up meanwhile is no error, and a listener drops the receiver with the answer.
+            // An error is ignored: a scraper may have hung up meanwhile, and a listener's receiver is dropped with the answer.
             let _ = tell.send(work(running));
         })?;
         answer.await.map_err(|_| gone())
@@ -311,7 +311,7 @@ impl SourceHandle {
     }
 }
 
-/// What the agent knows of itself.
+/// Values that the agent has about itself.
 fn own_snapshot() -> Arc<Snapshot> {
     let mut own = Snapshot::default();
     exposition::describe(&mut own, Duration::ZERO);
@@ -320,7 +320,7 @@ fn own_snapshot() -> Arc<Snapshot> {
     Arc::new(own)
 }
 
-/// JSON of a snapshot with a member `names` more: clients by their addresses, where any has a name.
+/// JSON of a snapshot with a member `names`: names of clients by address, if any has one.
 fn with_names(mut json: Vec<u8>, of: &Snapshot, names: &Names) -> anyhow::Result<Vec<u8>> {
     let (mut known, mut seen) = (BTreeMap::new(), HashSet::new());
     for (info, all) in of.filled() {

@@ -1,20 +1,20 @@
 //! Wall-clock times of readings.
 //!
-//! A reading has its time on CLOCK_MONOTONIC, and one mapping of that clock to the wall clock holds until the wall clock is set. Windows
-//! between readings therefore follow each other without gap and overlap, however late a reading is processed.
+//! A reading has its time on CLOCK_MONOTONIC. One mapping of that clock to the wall clock holds until the wall clock is set. Therefore
+//! windows between readings follow each other without gap and overlap, however late a reading is processed.
 
 use nfscope_model::Snapshot;
 use nfscope_text::console::warn;
 use nfscope_text::units;
 use std::time::{Duration, SystemTime};
 
-/// A wall clock that is off by less has not been set: windows go on as they were. Time servers correct by less.
+/// Least difference that counts as a set wall clock. Time servers correct by less, and windows go on as they were.
 const STEP: Duration = Duration::from_millis(500);
 
-/// The mapping that holds.
+/// The mapping of the clocks.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    /// Nanoseconds between the zero of both clocks.
+    /// Nanoseconds between the zeros of both clocks.
     offset: Option<i128>,
 }
 
@@ -23,8 +23,8 @@ fn nanoseconds(d: Duration) -> i128 {
 }
 
 impl Timeline {
-    /// When the reading was taken. Where its wall clock was set since the last reading, the mapping is another one from here on, and
-    /// the log says so.
+    /// Wall-clock time of the reading. If the wall clock was set since the last reading, another mapping holds from here on, and the log
+    /// says so.
     pub(super) fn place(&mut self, reading: &Snapshot) -> SystemTime {
         let at = nanoseconds(reading.at);
         let told = reading.wall.map(|wall| nanoseconds(wall) - at);
@@ -53,7 +53,7 @@ impl Timeline {
     }
 }
 
-/// A clock that was set, in words.
+/// Text about a clock that was set.
 fn set(forward: bool, by: Duration) -> String {
     let by = units::length(by);
     match forward {

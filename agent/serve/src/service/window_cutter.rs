@@ -1,4 +1,5 @@
-//! Cuts the time of a source into windows, for the findings and for the history: each begins with the reading that ended the last one.
+//! Cuts the time of a source into windows, for the findings and for the history. Each window begins with the reading that ended the last
+//! one.
 
 use super::history::History;
 use super::timeline::Timeline;
@@ -7,18 +8,18 @@ use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
 use std::time::{Duration, Instant};
 
-/// Findings and history, for which windows are made, and the time when the next window is due.
+/// Findings and history, for which windows are cut, and the begin of the current window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowCutter {
     pub(crate) findings: FindingTracker,
     pub(crate) history: History,
     timeline: Timeline,
-    /// When the window under way began. The first one begins at once.
+    /// Begin of the current window. The first one begins at once.
     evaluated: Option<Instant>,
 }
 
 impl WindowCutter {
-    /// Until a window is due.
+    /// Time until a window is due.
     pub(super) fn wait(&self, now: Instant) -> Duration {
         let due = self.evaluated.map_or(now, |at| at + WINDOW);
         let next = self
@@ -42,7 +43,7 @@ impl WindowCutter {
         changes
     }
 
-    /// Ends the window under way before its time: because probes are about to take their counters with them, or have just come.
+    /// Ends the current window before its time, because probes are about to take their counters with them, or have just come.
     pub(super) fn cut(&mut self, source: &mut dyn Source, now: Instant) {
         self.end(source, now, true);
     }
@@ -80,17 +81,17 @@ mod tests {
 
     const EPOCH: f64 = 1_800_000_000.0;
 
-    /// A server that counts, on clocks that the test moves. It is read once where `peek` is called, however late that is processed.
+    /// A server that counts, on clocks that the test moves. It is read once where `peek` is called, however late the reading is processed.
     struct Server {
         at: f64,
         /// Seconds by which the wall clock is ahead.
         set: f64,
         began: u64,
         count: u64,
-        /// Operations that were ever counted, also by counters that are gone.
+        /// All operations ever, also those of counters that are gone.
         all: u64,
         state: ProbeState,
-        /// Seconds that pass while it is read.
+        /// Seconds that pass during a reading.
         read_for: f64,
     }
 
@@ -107,7 +108,7 @@ mod tests {
             }
         }
 
-        /// Time passes, with operations.
+        /// Lets time pass, with operations.
         fn runs(&mut self, seconds: f64, operations: u64) {
             self.at += seconds;
             if self.state == ProbeState::Attached {
@@ -116,7 +117,7 @@ mod tests {
             }
         }
 
-        /// A probe of nfsd leaves with its counters.
+        /// Detaches the probe of nfsd with its counters.
         fn leaves(&mut self) {
             (self.state, self.count) = (ProbeState::Detached, 0);
             self.began = self.at as u64;
@@ -132,7 +133,7 @@ mod tests {
             h.counts[40] = self.count;
             s.histogram(&f::OP_DURATION, ["3", "write"], h);
             s.probes = self.probes();
-            // Operations that happen meanwhile are those of the next reading.
+            // Operations during a reading belong to the next one.
             self.runs(self.read_for, (100.0 * self.read_for) as u64);
             s
         }
@@ -173,7 +174,7 @@ mod tests {
             }
         }
 
-        /// The thread comes to itself at this time of the server.
+        /// Wakes the thread at this time of the server.
         fn wakes(&mut self, server: &mut Server) {
             let now = self.now(server);
             self.cutter.step(server, now);
@@ -183,7 +184,7 @@ mod tests {
             self.zero + Duration::from_secs_f64(server.at)
         }
 
-        /// A page asks.
+        /// Sends a request of a page.
         fn is_asked(&mut self, server: &Server) {
             let now = self.now(server);
             loop {
@@ -207,7 +208,7 @@ mod tests {
             self.told.iter().map(|w| w.2).sum()
         }
 
-        /// The end of a window and the begin of the next one, for each pair that does not meet.
+        /// End of a window and begin of the next one, for each pair that does not meet.
         fn breaks(&self) -> Vec<(f64, f64)> {
             let pairs = self.told.iter().zip(self.told.iter().skip(1));
             let apart = pairs.filter(|(a, b)| (a.1 - b.0).abs() > 1e-3);
@@ -233,7 +234,7 @@ mod tests {
                 server.runs(sleeps + delay, 10 + i);
                 agent.wakes(&mut server);
             }
-            // The last window has ended with the last count.
+            // The last window ends with the last count.
             server.runs(10.0, 0);
             agent.wakes(&mut server);
             agent.is_asked(&server);
@@ -273,7 +274,7 @@ mod tests {
         let first = server.all;
         for i in 0..600u64 {
             server.runs(0.25, i);
-            // Some pages come a moment before a window of ten seconds ends, and stay for a while.
+            // Some pages are opened a moment before a window of ten seconds ends, and stay for a while.
             if i % 97 < 38 && i % 3 == 0 {
                 agent.is_asked(&server);
             }
@@ -354,7 +355,7 @@ mod tests {
                 }
             };
             run(&mut server, &mut agent, 13);
-            // `nfscope detach nfsd`, the module is loaded anew, and the probe attaches; then faster than before.
+            // `nfscope detach nfsd`, then the module is loaded anew, and the probe attaches; afterwards the same happens faster.
             let now = agent.now(&server);
             agent.cutter.cut(&mut server, now);
             server.leaves();

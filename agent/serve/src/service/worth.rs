@@ -1,5 +1,5 @@
-//! What changes of the server would be worth, while there are findings: computed from a window of theirs by the model of
-//! `nfscope what-if`, on a thread of its own.
+//! Predicted gains of changes of the server, while there are findings: computed from a window of the findings by the model of `nfscope
+//! what-if`, on a thread of its own.
 
 use nfscope_api::worth::{actions, cures, label};
 use nfscope_diagnose::tracker::{FindingTracker, Report};
@@ -11,14 +11,14 @@ use serde::Serialize;
 use std::sync::mpsc::{self, TryRecvError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// An answer is computed again after so long. It takes some tenths of a second of CPU time, a tenth of a CPU at most.
+/// Age at which an answer is computed again. Computing takes some tenths of a second of CPU time, and a tenth of a CPU at most.
 const KEEP: Duration = Duration::from_secs(600);
-/// Not more often than this, whatever findings come and go; and so often while the model cannot tell.
+/// Least time between two computations, whatever findings come and go; also the interval while the model refuses.
 const PAUSE: Duration = Duration::from_secs(60);
 
 type Answer = Result<Vec<Plausible>, Refusal>;
 
-/// What an administrator may have changed since: threads and CPUs.
+/// Properties that an admin may change meanwhile: threads and CPUs.
 type Server = [f64; 2];
 
 fn server(w: &Window) -> Server {
@@ -28,13 +28,13 @@ fn server(w: &Window) -> Server {
     ]
 }
 
-/// An answer, and what it is about.
+/// An answer, and the server that it is about.
 #[derive(Debug)]
 struct Known {
     answer: Answer,
-    /// When the answer was there, in seconds since 1970.
+    /// Time of the answer, in seconds since 1970.
     at: f64,
-    /// When the answer was there, by a clock that is never set.
+    /// Time of the answer, by a clock that is never set.
     came: Instant,
     server: Server,
 }
@@ -44,7 +44,7 @@ struct Known {
 pub struct Worth {
     computing: Option<(mpsc::Receiver<Answer>, Server)>,
     begun: Option<Instant>,
-    /// Active findings that the answer is told in.
+    /// Active findings that have the answer's actions.
     kinds: Vec<Kind>,
     known: Option<Known>,
 }
@@ -54,19 +54,19 @@ pub struct Worth {
 struct Body<'a> {
     #[serde(flatten)]
     report: Report<'a>,
-    /// What changes would be worth, the most valuable one first.
+    /// Predicted changes, the most valuable one first.
     #[serde(skip_serializing_if = "Option::is_none")]
     worth: Option<&'a [Plausible]>,
-    /// Why nothing can be said of changes.
+    /// Reason why there is no prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     worth_unknown: Option<String>,
-    /// When either was computed, in seconds since 1970.
+    /// Time of the prediction or the refusal, in seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     worth_at: Option<f64>,
 }
 
 impl Worth {
-    /// Takes an answer that has come, and begins to compute one where it is due.
+    /// Takes an answer that has come, and starts computing one if it is due.
     pub fn step(&mut self, findings: &mut FindingTracker, now: SystemTime) {
         let active: Vec<_> = findings
             .active()
@@ -79,7 +79,7 @@ impl Worth {
             return;
         }
         let now = findings.window().map(server);
-        // What was computed is about another server.
+        // An answer about a server with other threads or CPUs is dropped.
         let changed = |known: &mut Known| now.is_some_and(|server| server != known.server);
         let forgotten = self.known.take_if(changed).is_some();
         if came || forgotten || active.iter().any(|kind| !self.kinds.contains(kind)) {
@@ -95,7 +95,7 @@ impl Worth {
         }
     }
 
-    /// Whether an answer has come. A refusal leaves an earlier answer in place until it is old.
+    /// Takes an answer; returns true if there is a new one. A refusal leaves an earlier answer in place until that is old.
     fn take(&mut self, now: SystemTime) -> bool {
         let Some((computing, server)) = &self.computing else {
             return false;
@@ -152,7 +152,7 @@ impl Worth {
         self.known.as_ref().map(|known| &known.answer)
     }
 
-    /// Adds what each change would gain, and the number of threads that the model recommends.
+    /// Adds the gain of each change, and the number of threads that the model recommends.
     pub fn describe(&self, s: &mut Snapshot) {
         let Some(Ok(changes)) = self.changes() else {
             return;
@@ -168,7 +168,7 @@ impl Worth {
         }
     }
 
-    /// The body of `/findings`.
+    /// Body of `/findings`.
     ///
     /// # Errors
     /// When it cannot be written as JSON.

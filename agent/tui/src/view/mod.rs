@@ -1,4 +1,4 @@
-//! What a window says, in the units that people and programs read. Pure: a window in, rows out.
+//! Rows of a window, in the units that people and programs read. Pure: a window in, rows out.
 
 mod phases;
 mod rows;
@@ -14,7 +14,7 @@ use nfscope_model::{Window, family};
 use rows::Rows;
 
 impl View {
-    /// What `window` says of `host`.
+    /// View of `window` on `host`.
     pub fn of(window: &Window, host: &str) -> View {
         let rows = Rows::new(window);
         let probes = &window.delta.probes;

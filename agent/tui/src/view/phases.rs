@@ -1,19 +1,19 @@
-//! A time by what it went into.
+//! A time by phase.
 
 use nfscope_model::window_parts::PhaseSeconds;
 use serde::{Serialize, Serializer};
 
-/// Seconds by phase, `None` for a phase that this host does not tell.
+/// Seconds by phase; `None` for a phase that this host does not measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phases {
     /// [`nfscope_model::phase::OF_OP`] or [`nfscope_model::phase::OF_RPC`].
     pub names: &'static [&'static str],
-    /// As many as there are names.
+    /// Seconds of each name.
     pub seconds: Vec<Option<f64>>,
 }
 
 impl Phases {
-    /// As many seconds as there are names.
+    /// Builds the phases from seconds in the order of the names.
     pub(super) fn new<const N: usize>(
         names: &'static [&'static str; N],
         seconds: PhaseSeconds<N>,
@@ -24,7 +24,7 @@ impl Phases {
         }
     }
 
-    /// The parts as numbers; what is not known takes no room.
+    /// Seconds as numbers; an unknown phase counts as zero.
     pub fn parts(&self) -> Vec<f64> {
         self.seconds.iter().map(|s| s.unwrap_or(0.0)).collect()
     }

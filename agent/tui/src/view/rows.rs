@@ -20,7 +20,7 @@ impl<'a> Rows<'a> {
     pub(super) fn new(w: &'a Window) -> Self {
         Rows {
             w,
-            // Never zero: it divides.
+            // The length is never zero, because it is a divisor.
             length: w.length.as_secs_f64().max(1e-9),
         }
     }
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
 
     pub(super) fn logs(&self) -> Vec<Log> {
         let mut all = window_parts::logs(self.w);
-        // A log that writes while nobody waits is worth its row as well, below the others.
+        // A log that writes while no thread waits has a row as well, below the others.
         let waited = |l: &WindowLog| l.waits.map(|h| h.sum);
         let written = |l: &WindowLog| l.writes.map_or(0.0, |h| h.sum);
         all.sort_by(|a, b| {
@@ -154,7 +154,7 @@ impl<'a> Rows<'a> {
                 .then_with(|| [a.device, a.op].cmp(&[b.device, b.op]))
         });
         let mut all: Vec<_> = all.into_iter().map(row).collect();
-        // A device that has requests and completes none is the one to look at.
+        // A device that has requests in flight and completes none has a row, because it is suspicious.
         let none = Histogram::new(Scheme::TIME);
         for ([device], n) in self.numbers(&family::BLOCK_INFLIGHT) {
             if n > 0.0 && !all.iter().any(|d| d.device == device) {
@@ -238,7 +238,7 @@ impl<'a> Rows<'a> {
         all
     }
 
-    /// Changes that may cure what is found.
+    /// Changes that may cure the active findings.
     pub(super) fn changes(&self) -> Vec<Change> {
         let is_active = |kind: &&Kind| {
             let active = self
@@ -262,7 +262,7 @@ impl<'a> Rows<'a> {
         all
     }
 
-    /// Whose operations took the most time first, each with its part of all that time.
+    /// Clients or exports by time, the most first, each with its part of all the time.
     fn by_time<'u>(
         &self,
         mut all: Vec<WindowUser<'u>>,

@@ -1,4 +1,4 @@
-//! Single operations of one client, put together.
+//! A sample of single operations of one client.
 
 use crate::view::phases::Phases;
 use nfscope_model::{SlowOp, phase};
@@ -9,15 +9,15 @@ use std::time::Duration;
 /// Operations of a client that ended in a short time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Whose they are.
+    /// Address of the client.
     pub client: IpAddr,
-    /// How long they were listened for.
+    /// Time for which its operations were sampled.
     pub length: Duration,
-    /// How many a second are reported at most.
+    /// Most operations per second that are reported.
     pub per_second: u32,
-    /// How many there were.
+    /// Number of operations.
     pub count: usize,
-    /// By version and operation, the most time first.
+    /// Operations by version and name, the most time first.
     pub ops: Vec<SampledOp>,
 }
 
@@ -28,24 +28,24 @@ pub struct SampledOp {
     pub version: String,
     /// The RFC's name in lower case.
     pub op: String,
-    /// How many.
+    /// Number of operations.
     pub count: usize,
-    /// How many of them answered with a status other than OK.
+    /// Number of answers with a status other than OK.
     pub errors: usize,
     /// Median.
     pub p50: f64,
     /// Maximum.
     pub max: f64,
-    /// Part of the time of all.
+    /// Part of the time of all sampled operations.
     pub share: f64,
-    /// That time.
+    /// Time of these operations.
     pub seconds: f64,
-    /// That time by what the thread did; `None` where one of them has no phases.
+    /// Time of these operations by phase; `None` where one of them has no phases.
     pub phases: Option<Phases>,
 }
 
 impl Sample {
-    /// What was heard of a client.
+    /// Summary of the sampled operations of a client.
     pub fn of(client: IpAddr, length: Duration, per_second: u32, heard: &[SlowOp]) -> Sample {
         let mut kinds = BTreeMap::<_, Vec<&SlowOp>>::new();
         for op in heard {
@@ -111,6 +111,7 @@ mod tests {
             dataset: None,
             inode: None,
             path: None,
+            xid: None,
             bytes: None,
             stability: None,
             status: status.into(),

@@ -1,6 +1,6 @@
-//! What a view consists of.
+//! Types of a view.
 //!
-//! This is also what `nfscope top --json` prints, so that names of fields are a contract.
+//! `nfscope top --json` prints a view, so the names of its fields are a contract.
 
 use crate::view::phases::Phases;
 use nfscope_model::phase;
@@ -8,13 +8,13 @@ use nfscope_model::{HeldRequest, ProbeStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One window. Times are in seconds, rates per second; `None` is what this host or window cannot tell, never zero.
-/// Lists begin with what took the most time.
+/// Values of a window. Times are in seconds, rates per second. `None` is a value that this host or window does not have, never zero.
+/// Lists begin with the row that took the most time.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct View {
     /// Length of the window.
     pub window_seconds: f64,
-    /// Whose server it is.
+    /// Name of the server.
     pub host: String,
     /// Operations timed over operations counted by the kernel, by version.
     pub coverage: BTreeMap<String, f64>,
@@ -32,7 +32,7 @@ pub struct View {
     pub clients: Vec<Client>,
     /// Busiest exports.
     pub exports: Vec<Export>,
-    /// Requests that threads had had in hand for long at the end of the window, the oldest first; not all of very many.
+    /// Requests that threads had had in hand for long at the end of the window, the oldest first. A very long list is cut.
     pub held: Vec<HeldRequest>,
     /// Lists above that are empty because this agent does not measure them, not because nothing happened.
     pub not_measured: Vec<&'static str>,
@@ -43,21 +43,21 @@ pub struct View {
     pub server_state: Option<String>,
     /// What the agent finds to make requests slow; empty without an agent, too.
     pub findings: Vec<Found>,
-    /// What may cure them, the most valuable change first; empty where the agent cannot tell.
+    /// Changes that may cure the findings, the most valuable one first; empty where the agent cannot predict any.
     pub changes: Vec<Change>,
     /// True where NFS operations are being timed.
     pub timed: bool,
     /// Probe programs that do not run, and why.
     pub not_attached: Vec<ProbeStatus>,
-    /// All of them.
+    /// All probe programs.
     #[serde(skip)]
     pub probes: Vec<ProbeStatus>,
 }
 
-/// A bottleneck that an agent finds, by its last windows of ten seconds.
+/// A bottleneck that an agent finds in its last windows of ten seconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
-    /// As in the label `kind` of `nfscope_bottleneck_active`.
+    /// Value of the label `kind` of `nfscope_bottleneck_active`.
     pub kind: String,
     /// Part of the requests' time in the server that it explains; `None` where that is not told.
     pub share: Option<f64>,
@@ -66,13 +66,13 @@ pub struct Found {
 /// A change of the server, by the model of `nfscope what-if`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Change {
-    /// As in the label `change` of `nfscope_change_gain_ratio`.
+    /// Value of the label `change` of `nfscope_change_gain_ratio`.
     pub change: String,
-    /// How many times as many requests, or how many times shorter each stays, at least.
+    /// Least factor of requests per second, or of the time that a request stays in the server.
     pub gain: f64,
 }
 
-/// One procedure or component operation.
+/// A procedure or component operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Op {
     /// NFS version.
@@ -83,7 +83,7 @@ pub struct Op {
     pub rate: f64,
     /// Median.
     pub p50: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile.
     pub p99: Option<f64>,
     /// Upper edge of the highest bucket with a value; infinite (`null` in JSON) above the last edge.
     pub max: Option<f64>,
@@ -91,34 +91,34 @@ pub struct Op {
     pub errors_per_s: Option<f64>,
     /// Part of the time of all operations.
     pub share: f64,
-    /// That time.
+    /// Time of this operation.
     pub seconds: f64,
-    /// That time by what the thread did.
+    /// Time of this operation by phase.
     pub phases: Option<Phases>,
 }
 
-/// One pool of nfsd threads.
+/// A pool of nfsd threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pool {
     /// Number.
     pub pool: String,
-    /// Running now.
+    /// Threads that run now.
     pub threads: f64,
-    /// With a request in hand now.
+    /// Threads with a request in hand now.
     pub busy: Option<f64>,
-    /// Most that there may be.
+    /// Most threads of the pool.
     pub limit: Option<f64>,
     /// Part of the threads' time with a request in hand.
     pub busy_ratio: Option<f64>,
-    /// Part of the window in which every thread had one.
+    /// Part of the window in which every thread had a request in hand.
     pub saturated_ratio: Option<f64>,
     /// Requests per second whose wait was seen; `None` where no wait can be.
     pub rate: Option<f64>,
     /// Median wait for a thread.
     pub queue_p50: Option<f64>,
-    /// 99 of 100 waited no longer.
+    /// 99th percentile of the wait for a thread.
     pub queue_p99: Option<f64>,
-    /// As [`Op::max`].
+    /// Longest wait for a thread; see [`Op::max`].
     pub queue_max: Option<f64>,
 }
 
@@ -131,13 +131,13 @@ pub struct Rpc {
     pub rate: f64,
     /// Median residence.
     pub p50: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the residence.
     pub p99: Option<f64>,
-    /// As [`Op::max`].
+    /// Longest residence; see [`Op::max`].
     pub max: Option<f64>,
     /// Sum of the residences.
     pub seconds: f64,
-    /// That time by where the request was.
+    /// Residences by phase.
     pub phases: Option<Phases>,
     /// Bytes of calls per second.
     pub received_per_s: Option<f64>,
@@ -150,29 +150,29 @@ pub struct Rpc {
 pub struct Log {
     /// File system type.
     pub fs: String,
-    /// What it is mounted from.
+    /// Source that it is mounted from.
     pub volume: String,
     /// Waits for the log per second; `None` where they are not measured.
     pub waits_per_s: Option<f64>,
     /// Median wait.
     pub wait_p50: Option<f64>,
-    /// 99 of 100 waited no longer.
+    /// 99th percentile of the wait.
     pub wait_p99: Option<f64>,
-    /// As [`Op::max`].
+    /// Longest wait; see [`Op::max`].
     pub wait_max: Option<f64>,
     /// Sum of the waits.
     pub seconds: Option<f64>,
     /// Writes of the log per second.
     pub writes_per_s: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of a write.
     pub write_p99: Option<f64>,
     /// Bytes written to the log per second, wherever it lies.
     pub bytes_per_s: Option<f64>,
-    /// Whether it lies on a device of its own.
+    /// True if the log lies on a device of its own.
     pub separate: Option<bool>,
 }
 
-/// One kind of request to one block device.
+/// Requests of one kind to one block device.
 #[derive(Debug, Clone, Serialize)]
 pub struct Disk {
     /// Name.
@@ -183,21 +183,21 @@ pub struct Disk {
     pub rate: Option<f64>,
     /// In the scheduler's queue: 99 of 100 waited no longer.
     pub queue_p99: Option<f64>,
-    /// Median at the device.
+    /// Median time at the device.
     pub device_p50: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of the time at the device.
     pub device_p99: Option<f64>,
-    /// As [`Op::max`].
+    /// Longest time at the device; see [`Op::max`].
     pub device_max: Option<f64>,
     /// Sum of the times at the device.
     pub seconds: Option<f64>,
     /// Bytes per second.
     pub bytes_per_s: Option<f64>,
-    /// At the device now, of every kind.
+    /// Requests at the device now, of every kind.
     pub in_flight: Option<f64>,
 }
 
-/// One client.
+/// A client.
 #[derive(Debug, Clone, Serialize)]
 pub struct Client {
     /// Address, or `other`.
@@ -209,9 +209,9 @@ pub struct Client {
     pub rate: f64,
     /// Part of the time of all clients' operations.
     pub share: Option<f64>,
-    /// That time.
+    /// Time of this client's operations.
     pub seconds: Option<f64>,
-    /// The same for one operation.
+    /// Mean time of one operation.
     pub mean: Option<f64>,
     /// Bytes per second that READs returned.
     pub read_per_s: Option<f64>,
@@ -225,7 +225,7 @@ pub struct Client {
     pub min_rtt: Option<f64>,
 }
 
-/// One export.
+/// An export.
 #[derive(Debug, Clone, Serialize)]
 pub struct Export {
     /// Path, `none` or `other`.
@@ -234,9 +234,9 @@ pub struct Export {
     pub rate: f64,
     /// Part of the time of all exports' operations.
     pub share: Option<f64>,
-    /// That time.
+    /// Time of this export's operations.
     pub seconds: Option<f64>,
-    /// The same for one operation.
+    /// Mean time of one operation.
     pub mean: Option<f64>,
     /// Bytes per second that READs returned.
     pub read_per_s: Option<f64>,
@@ -249,7 +249,7 @@ pub struct Export {
 pub struct Lost {
     /// Probe.
     pub probe: String,
-    /// As in the label `reason` of `nfscope_events_lost_total`.
+    /// Value of the label `reason` of `nfscope_events_lost_total`.
     pub reason: String,
     /// Events per second.
     pub rate: f64,
@@ -261,24 +261,24 @@ fn occurs<'a>(names: &[&str], i: usize, rows: impl Iterator<Item = &'a Option<Ph
 }
 
 impl View {
-    /// Whether the phase of operations at this place is worth a place in the legend: rare ones are once they have occurred.
+    /// Returns true if the legend needs the phase of operations with this index: a rare phase only if it has occurred.
     pub fn has_phase(&self, i: usize) -> bool {
         occurs(&phase::OF_OP, i, self.ops.iter().map(|o| &o.phases))
     }
 
-    /// The same of the phases of requests.
+    /// Returns true if the legend needs the phase of requests with this index, as [`has_phase`](Self::has_phase) does for operations.
     pub fn has_rpc_phase(&self, i: usize) -> bool {
         occurs(&phase::OF_RPC, i, self.rpc.iter().map(|r| &r.phases))
     }
 
-    /// Of all coverages the one furthest from 1, above or below.
+    /// Coverage that is furthest from 1, above or below.
     pub fn worst_coverage(&self) -> Option<f64> {
         let off = |v: &f64| (v - 1.0).abs();
         let all = self.coverage.values().copied();
         all.max_by(|a, b| off(a).total_cmp(&off(b)))
     }
 
-    /// Operations per second, all together.
+    /// Rate of all operations together.
     pub fn rate(&self) -> f64 {
         self.ops.iter().fold(0.0, |sum, o| sum + o.rate)
     }

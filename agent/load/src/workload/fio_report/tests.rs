@@ -34,7 +34,7 @@ fn processes_of_a_job_are_one() {
     assert_eq!(page.bytes_per_second, Some(409_600.0));
     assert_eq!(page.latency_seconds, Some(1e-3));
     assert_eq!(page.p99_seconds, Some(5e-6));
-    // A stat moves no data, whatever fio counts.
+    // A stat moves no data, even if fio counts some.
     assert_eq!(
         (&*o.jobs[1].1, o.jobs[1].2.bytes_per_second),
         ("stat", None)

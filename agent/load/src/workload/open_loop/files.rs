@@ -1,4 +1,4 @@
-//! The files of an open loop, and what requests do with them.
+//! Files of an open loop, and the actions of requests on them.
 
 use crate::workload::open_loop::mix::{Action, Kind, Mix};
 use rand::Rng;
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Attempts to find a file that nobody has removed meanwhile.
+/// Attempts to find a file that no other request has removed meanwhile.
 const TRIES: usize = 8;
 
-/// All files.
+/// All files of a run.
 pub(super) struct Files {
     dir: PathBuf,
     directories: u64,
     /// Numbers of the files that are there, the oldest first.
     live: Mutex<VecDeque<u64>>,
     next: AtomicU64,
-    /// Where the next record of the log goes.
+    /// Offset of the next record of the log.
     log_end: AtomicU64,
 }
 
@@ -63,7 +63,7 @@ impl Files {
         (!live.is_empty()).then(|| live[rng.random_range(0..live.len())])
     }
 
-    /// Creates one more of the files that are there before.
+    /// Creates one more of the files that exist before the run.
     pub fn lay_out(&self, size: (u64, u64), rng: &mut SmallRng) -> io::Result<()> {
         self.create(size, false, rng).map(|_| ())
     }
@@ -90,7 +90,7 @@ impl Files {
         }
     }
 
-    /// Does something with any file; with another one where that has been removed meanwhile.
+    /// Applies `with` to a random file, and to another one if that has been removed meanwhile.
     fn with_any(
         &self,
         rng: &mut SmallRng,
@@ -99,7 +99,7 @@ impl Files {
         let mut last = ErrorKind::NotFound.into();
         for _ in 0..TRIES {
             let Some(file) = self.any(rng) else {
-                // All have been removed: requests for removal are as many as those for new files, but come at random.
+                // All files have been removed. Removals are as many as new files, but come at random.
                 self.create((0, 0), false, rng)?;
                 continue;
             };
@@ -136,7 +136,7 @@ impl Files {
         fs::remove_file(self.path(number)).map(|()| 0)
     }
 
-    /// Writes the next record of the log, which begins anew at its end.
+    /// Writes the next record of the log, which starts again at its beginning when it has reached its end.
     fn log(&self, kind: &Kind, rng: &mut SmallRng) -> io::Result<u64> {
         const END: u64 = 64 << 20;
         let data = data(kind.size, rng);
@@ -158,7 +158,7 @@ impl Files {
 fn data(size: (u64, u64), rng: &mut SmallRng) -> Vec<u8> {
     let length = rng.random_range(size.0..=size.1) as usize;
     let mut data = vec![0; length];
-    // A server that compresses, or finds duplicates, has its work with it.
+    // Random data: a server that compresses or deduplicates has to work on it.
     rng.fill(&mut data[..]);
     data
 }
@@ -169,7 +169,7 @@ fn write(mut file: File, size: (u64, u64), durable: bool, rng: &mut SmallRng) ->
     if durable {
         file.sync_data()?;
     }
-    // Over NFS this writes what is left. As with fio, nobody hears of an error that only comes now.
+    // Over NFS, close() writes the remaining data. An error of close() is lost here, as it is with fio.
     drop(file);
     Ok(data.len() as u64)
 }
@@ -177,7 +177,7 @@ fn write(mut file: File, size: (u64, u64), durable: bool, rng: &mut SmallRng) ->
 /// Reads a file whole, from the server and not from the client's cache.
 fn read(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
-    // A file system that cannot drop what it keeps answers from there.
+    // A file system that cannot drop its cached pages answers from its cache.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;

@@ -7,14 +7,14 @@ use std::time::Duration;
 /// Bits of a duration that a bin keeps: bins are at most 1/128 of their value wide.
 const BITS: u32 = 8;
 
-/// What one worker has counted.
+/// Durations that one worker has counted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Durations {
     bins: BTreeMap<u64, u64>,
     sum_ns: f64,
     bytes: u64,
     pub failed: u64,
-    /// The first reason.
+    /// Error number of the first failure.
     pub error: i64,
 }
 
@@ -44,14 +44,14 @@ impl Durations {
         self.bins.values().sum()
     }
 
-    /// As fio's report has them, after so much time.
+    /// Totals in the form of fio's report, after this elapsed time.
     pub fn totals(&self, moves_data: bool, elapsed: Duration) -> JobTotals {
         let bytes = moves_data.then_some(self.bytes);
         JobTotals::counted(self.bins.clone(), self.sum_ns, bytes, elapsed)
     }
 }
 
-/// The middle of the bin of a duration.
+/// Middle of the bin that a duration belongs to.
 fn bin(ns: u64) -> u64 {
     let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(BITS);
     ((ns >> shift) << shift) + ((1 << shift) >> 1)

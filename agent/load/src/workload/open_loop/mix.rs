@@ -1,10 +1,10 @@
-//! What arrives: kinds of requests, as the job file's comments tell them.
+//! Kinds of requests that arrive, from the job file's comments.
 
 use crate::workload::catalog::Workload;
 use crate::workload::parameters::number;
 use anyhow::{Context, bail};
 
-/// What a request does; each opens its file and closes it.
+/// Action of a request; each action opens its file and closes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Action {
     /// Creates a file and writes it whole.
@@ -17,7 +17,7 @@ pub(super) enum Action {
     Stat,
     /// Removes the oldest file.
     Remove,
-    /// Looks up, opens and reads so many files, one after the other.
+    /// Looks up, opens and reads this number of files, one after the other.
     Page(u32),
     /// Writes to one log.
     Log,
@@ -28,11 +28,11 @@ pub(super) enum Action {
 pub(super) struct Kind {
     pub job: &'static str,
     pub action: Action,
-    /// Bytes, from and to.
+    /// Least and most bytes.
     pub size: (u64, u64),
-    /// Requests of this kind for each one of the rate.
+    /// Requests of this kind per request of the rate.
     pub part: f64,
-    /// Whether what it writes is durable before it returns.
+    /// True if data is durable before the write returns.
     pub durable: bool,
 }
 
@@ -58,16 +58,16 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     pub(super) kinds: Vec<Kind>,
-    /// Files that are there before.
+    /// Number of files that exist before the run.
     pub(super) files: u64,
-    /// Of so many bytes, from and to.
+    /// Least and most bytes of these files.
     pub(super) size: (u64, u64),
     /// Directories that they are spread over; 0 for one flat directory.
     pub(super) directories: u64,
 }
 
 impl Mix {
-    /// The mix of a workload with these variables; `None` where the job file has none.
+    /// Mix of a workload with these variables; `None` if the job file describes none.
     ///
     /// # Errors
     /// When a variable is no number.
@@ -90,7 +90,7 @@ impl Mix {
             size: (0, 0),
             directories: 0,
         };
-        // deliver create 16k 0.2 durable
+        // Format of the line: deliver create 16k 0.2 durable
         for line in w.said("Open") {
             let words: Vec<&'static str> = line.split_whitespace().collect();
             let [job, action, bytes, part, rest @ ..] = &words[..] else {
@@ -107,7 +107,7 @@ impl Mix {
         if mix.kinds.is_empty() {
             return Ok(None);
         }
-        // FILES x READERS of 16k in 0
+        // Format of the line: FILES x READERS of 16k in 0
         let line = w.said("Files").next().unwrap_or_default();
         let words: Vec<_> = line.split_whitespace().collect();
         let [files, "x", threads, "of", bytes, "in", directories] = words[..] else {

@@ -1,7 +1,7 @@
-//! Open loops for workloads that open a file for each request, which fio does not do while others wait.
+//! Open loops for workloads that open a file for each request. fio cannot open files while other requests wait.
 //!
-//! Requests become due at random (Poisson), whether earlier ones are answered or not. Latency counts from the moment at which a
-//! request is due, so that one that had to wait for a free worker has that wait, too: no coordinated omission.
+//! Requests become due at random (Poisson), whether earlier ones are answered or not. Latency counts from the moment at which a request is
+//! due, so it includes the wait for a free worker: there is no coordinated omission.
 
 mod files;
 mod histogram;

@@ -13,30 +13,30 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A run that takes so much longer than its requests are due has the rate that it reached.
+/// Time after the last due moment, from which on the elapsed time counts: the rate is then the one that the run reached.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Between two looks at whether to stop.
+/// Interval at which workers check for a stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How much arrives.
+/// Load of an open loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// Requests per second; each kind has its part of them.
     pub rate: f64,
-    /// Requests under way at most; others wait, and their latencies have that wait.
+    /// Most requests under way. Others wait for a worker, and their latencies include that wait.
     pub workers: usize,
-    /// For how long.
+    /// Time in which requests become due.
     pub length: Duration,
-    /// Requests that still wait so long after the end are given up: the server does not keep up.
+    /// Time after the end at which requests that still wait are given up: the server does not keep up.
     pub grace: Duration,
 }
 
-/// The moments at which requests are due, and what each is.
+/// Schedule of the requests: due moment and kind of each.
 struct Schedule {
     rng: SmallRng,
-    /// Of the last request that was taken, since the beginning.
+    /// Due moment of the last request that was taken, since the beginning.
     due: Duration,
-    /// The rate of all kinds together, and the part of each up to its end.
+    /// Rate of all kinds together; `ends` has the accumulated part of each kind.
     rate: f64,
     ends: Vec<f64>,
     length: Duration,
@@ -59,7 +59,7 @@ impl Schedule {
         }
     }
 
-    /// When the next request is due, and its kind; `None` after the last.
+    /// Due moment and kind of the next request; `None` after the last.
     fn next(&mut self) -> Option<(Duration, usize)> {
         // The time between two arrivals is exponential; 1 - u is never zero.
         let gap = -(1.0 - self.rng.random::<f64>()).ln() / self.rate;
@@ -67,7 +67,7 @@ impl Schedule {
             .due
             .checked_add(Duration::try_from_secs_f64(gap).ok()?)?;
         if self.due >= self.length {
-            // Nobody may ask further.
+            // The end is kept, so that all later calls return `None`, too.
             self.due = self.length;
             return None;
         }
@@ -125,8 +125,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes requests as they become due. `tell` hears what was done so far, at each `interval` and at the end; with it comes the
-/// number of requests that nobody could begin.
+/// Makes requests as they become due. `tell` gets the report so far, at each `interval` and at the end. Returns the last report, and the
+/// number of requests that were given up.
 ///
 /// # Errors
 /// When a signal has come, when nothing was done, or when `tell` has an error.
@@ -148,7 +148,7 @@ pub fn run(
     let ended = Mutex::new(false);
     let report = || {
         let elapsed = match begun.elapsed() {
-            // What is due in this time is done then or a little later; a server that does not keep up takes longer.
+            // Requests that are due within the length end then or a little later. On a server that does not keep up they take longer.
             e if e < load.length + BEHIND => e.min(load.length),
             e => e,
         };
@@ -275,7 +275,7 @@ mod tests {
             last = due.as_secs_f64();
             second += kind as f64;
         }
-        // 4000 a second in all. Of an exponential distribution the mean is the standard deviation.
+        // All kinds together have 4000 requests per second. The mean of an exponential distribution is its standard deviation.
         let n = gaps.len() as f64;
         let mean = gaps.iter().sum::<f64>() / n;
         let deviation = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / n).sqrt();
@@ -284,8 +284,8 @@ mod tests {
         assert!((second / n - 0.75).abs() < 0.01, "{second}");
     }
 
-    /// A request that waits for a worker waits from when it is due. Of thirty that are due at once, and that one worker does one after
-    /// the other, the middle one waits for fourteen others.
+    /// Latency includes the wait for a worker. Thirty requests are due at once, and one worker serves them one after the other: the middle
+    /// one waits for fourteen others.
     #[test]
     fn the_wait_for_a_worker_is_in_the_latency() {
         let dir = tempfile::tempdir().unwrap();
@@ -300,12 +300,12 @@ mod tests {
         };
         let began = Instant::now();
         let (report, _) = run(&laid, &mix, &crowd, 2, None, &stop, |_| Ok(())).unwrap();
-        // At most: the run has a beginning and an end besides.
+        // Upper bound of a request's time, because the run has a beginning and an end, too.
         let each = began.elapsed().as_secs_f64() / report.ops as f64;
         let middle = report.totals[0].2.quantile(0.5).unwrap();
         assert!(report.ops > 10 && middle > 3.0 * each, "{middle} {each}");
         assert_eq!((&*report.jobs[0].0, &*report.jobs[0].1), ("job", "page"));
-        // Nobody waits for ever for what is far too much.
+        // A run gives up requests of a rate that is far too high.
         let flood = Load {
             rate: 1e6,
             length: Duration::from_millis(100),

@@ -303,6 +303,11 @@ impl<'a> Session<'a> {
         };
         let recorded = units::length(self.recorded);
         let metric = metric.map_or_else(String::new, |m| format!(", {m}"));
+        let metric = match (state, self.progress.reason_of_memory()) {
+            // The reason has the first place there.
+            (State::Unreached, _) | (_, None) => metric,
+            (_, Some(why)) => format!("{metric} ({why})"),
+        };
         let what = format!("{kept}, {recorded}, {operations} operations{metric}; {missing}");
         let wanted = self.args.until_ci.unwrap_or_default();
         let reason = self.progress.reason_without_interval(wanted);

@@ -1,4 +1,4 @@
-// What is looked at: it stands behind the `#` of the address, so that a link shows the same view to others.
+// The view: its state is behind the `#` of the address, so that a link shows the same view to others.
 
 export const RANGES = [60, 300, 900, 3600, 21600, 86400];
 /** Operations of one heat map, each with a colour of its own. */
@@ -9,19 +9,19 @@ export const state = {
   windows: [], since: null, edges: [], phases: [], rpcPhases: [], report: null, gone: null,
   /** `op`: "all", or up to four of "4.2" and "4.2/write" with commas between. */
   range: 300, op: "all", by: "op", selection: null, frozen: null,
-  /** How long the axis was when it was stopped; null for the whole range. */
+  /** Length of the axis when it was stopped; null for the whole range. */
   frozenLength: null,
-  /** What came from the agent's disk: {from, to, windows, why}. */
+  /** Answer from the agent's disk: {from, to, windows, why}. */
   past: null,
-  /** Names of the recordings that are looked at in place of the present: of one, or of two side by side. */
+  /** Names of the recordings shown in place of the present: of one, or of two side by side. */
   show: [],
-  /** The part of the recordings that is looked at, in seconds since they began; null for all. */
+  /** Part of the recordings that is shown, in seconds since they began; null for all. */
   zoom: null,
-  /** What is broken down on demand, and what is left out of it: [dimension, value]. */
+  /** Dimensions of the break-down on demand, and its filters: [dimension, value]. */
   down: ["client"], where: [],
-  /** Whether files have their paths there. */
+  /** True if files have their paths there. */
   paths: false,
-  /** Slow operations: from which duration on, and whether they are watched. */
+  /** Slow operations: their least duration, and true while they are watched. */
   over: "10ms", watch: false,
 };
 

@@ -1,11 +1,11 @@
-// What all pictures share: a canvas at the screen's resolution, one time axis, gaps and the selection.
+// Base of all pictures: a canvas at the screen's resolution, one time axis, gaps and the selection.
 
 import { css } from "./color.js";
 
 export const LEFT = 64;
 const BOTTOM = 18;
 
-/** A canvas with room for labels at the left and, where asked for, times below. */
+/** A canvas with room for labels at the left and, if wanted, times below. */
 export class Plot {
   constructor(canvas, { times = true } = {}) {
     this.canvas = canvas;
@@ -24,7 +24,7 @@ export class Plot {
     g.clearRect(0, 0, this.width, this.height);
     this.view = view;
     this.plotHeight = this.height - this.bottom;
-    // As large as the text around it, or nearly so.
+    // About as large as the text around it.
     this.font = Math.round(parseFloat(getComputedStyle(canvas).fontSize) * 0.8);
     g.font = `${this.font}px system-ui, sans-serif`;
     g.textBaseline = "middle";
@@ -72,7 +72,7 @@ export class Plot {
     g.strokeStyle = css("--line");
     g.lineWidth = 1;
     g.textAlign = "center";
-    // Round times of what is written below: of the day, or since a recording began.
+    // Round times of the labels: of the day, or since a recording began.
     const { origin } = view;
     for (let at = Math.ceil((view.from + origin) / step) * step - origin; at <= view.to; at += step) {
       const x = Math.round(this.x(at)) + 0.5;
@@ -80,7 +80,7 @@ export class Plot {
       g.moveTo(x, this.plotHeight);
       g.lineTo(x, this.plotHeight + 4);
       g.stroke();
-      // At the edges it stands a little aside.
+      // Labels at the edges stand a little aside.
       const text = view.label(at);
       const half = g.measureText(text).width / 2;
       if (this.bottom === BOTTOM) g.fillText(text, Math.max(LEFT + half - this.font, Math.min(this.width - half, x)), this.height - 7);
@@ -95,7 +95,7 @@ export class Plot {
     for (const [y, text] of all) g.fillText(text, LEFT - 6, Math.min(this.plotHeight - 6, Math.max(7, y)));
   }
 
-  /** The chosen stretch of time, and of heights where there is one. */
+  /** The selected stretch of time, and of heights if there is one. */
   selection(selection, top = 0, bottom = this.plotHeight) {
     if (!selection) return;
     const { g } = this;

@@ -1,4 +1,4 @@
-// Break-downs on demand: the kernel counts by what is asked for, and only while this stream is read.
+// Break-downs on demand: the kernel counts by the dimensions wanted, and only while this stream is read.
 
 import { DIMENSIONS } from "./address.js";
 import { $, el, name, replace, safe, soft } from "./dom.js";
@@ -47,7 +47,7 @@ class Breakdown extends Stream {
       row.times.push(times);
       addMoved(row, times.moved);
       row.at.push([s.at, times.count / s.seconds]);
-      // The latest: files are renamed.
+      // Latest path: files are renamed.
       if (path || why) Object.assign(row, { path, why });
       if (called?.some(Boolean)) row.called = called;
       all.set(id, row);
@@ -86,7 +86,7 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
   return result;
 }
 
-/** The panel: what is chosen, what it costs, and the table. Nothing is counted before somebody wants it. */
+/** The panel: the query, its cost, and the table. Nothing is counted before the user starts it. */
 export class BreakdownPanel {
   constructor(state, act) {
     Object.assign(this, { state, act });
@@ -102,7 +102,7 @@ export class BreakdownPanel {
     } }, "paths"));
   }
 
-  /** Whether files have their paths. */
+  /** True if files have their paths. */
   named() {
     return this.state.paths && this.state.down.includes("file");
   }
@@ -129,7 +129,7 @@ export class BreakdownPanel {
     if (this.counts.running) this.start();
   }
 
-  /** What was clicked alone, broken down by what is left. */
+  /** The clicked value alone, by the dimensions left. */
   only(dimension, value) {
     const where = [...this.state.where.filter(([d]) => d !== dimension), [dimension, value]];
     const rest = this.state.down.filter((d) => d !== dimension);

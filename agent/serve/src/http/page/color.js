@@ -28,7 +28,7 @@ export function ramp(part, hue = null, scheme = isDark() ? "dark" : "light") {
   return stops[i].map((v, c) => Math.round(v + (stops[i + 1][c] - v) * (place - i)));
 }
 
-/** One for each phase, in the order of the agent's names; further ones begin anew. */
+/** Colours of the phases, in the order of the agent's names; further phases begin anew. */
 export const PHASES = {
   light: ["#2f6fb3", "#7a5ea8", "#b5541c", "#8a6d00", "#1d7a6d", "#9c3d72", "#4d6b1f", "#6b5344", "#5b6470"],
   dark: ["#78b2ee", "#b79ce6", "#f0935a", "#d9bb4a", "#5cc8b8", "#e58cbc", "#a5c96a", "#c4a592", "#a3afbb"],

@@ -15,7 +15,7 @@ export function el(tag, attributes = {}, ...children) {
   return e;
 }
 
-/** A name of the server's: what steers a text's direction or a terminal is shown by its number. */
+/** A name from the server: characters that steer a text's direction or a terminal appear by number. */
 export function safe(text) {
   return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
@@ -42,7 +42,7 @@ export function bar(part) {
   return el("span", {}, el("span", { class: "bar", "aria-hidden": "true" }, filled), ` ${percent(part)}`);
 }
 
-/** Replaces what an element holds. Who is in it with the keyboard is in the like element of the new one, and what was open stays open. */
+/** Replaces an element's children. The keyboard's focus moves to the like element of the new ones, and open parts stay open. */
 export function replace(parent, ...children) {
   const active = parent.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const open = new Set([...parent.querySelectorAll("details[open]")].map((e) => e.dataset.key));

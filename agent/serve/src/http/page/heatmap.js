@@ -5,7 +5,7 @@ import { css, isDark, ramp } from "./color.js";
 import { time } from "./format.js";
 import { merge, quantile, rowsOf } from "./model.js";
 
-/** The scale that several pictures share; null where none has one. */
+/** The scale that several pictures share; null if none has one. */
 export function joined(scales) {
   return scales.filter(Boolean).reduce((all, s) => (all ? {
     low: Math.min(all.low, s.low), high: Math.max(all.high, s.high), most: Math.max(all.most, s.most), least: Math.min(all.least, s.least),
@@ -13,7 +13,7 @@ export function joined(scales) {
 }
 
 export class HeatMap {
-  /** `pick({from, to, low, high})` is called with what was dragged; `hover(cell or null)` with what is below the pointer. A small one
+  /** `pick({from, to, low, high})` gets the dragged rectangle; `hover(cell or null)` what is below the pointer. A small one
    * has neither, and no lines of quantiles. */
   constructor(canvas, { pick, hover } = {}) {
     this.plot = new Plot(canvas);
@@ -48,7 +48,7 @@ export class HeatMap {
     });
   }
 
-  /** Rows that have something, and two more on either side. */
+  /** Rows with operations, and two more on either side. */
   rows() {
     let [low, high] = [Infinity, -Infinity];
     for (const { all } of this.columns) {
@@ -73,7 +73,7 @@ export class HeatMap {
     for (const { window, all } of this.columns) {
       for (const n of all.buckets.values()) most = Math.max(most, n / window.seconds);
     }
-    // The least is that of one in the longest window.
+    // The least is one operation in the longest window.
     const longest = this.columns.reduce((all, c) => Math.max(all, c.window.seconds), 0);
     return { low: range[0], high: range[1], most, least: 1 / longest };
   }
@@ -90,7 +90,7 @@ export class HeatMap {
     const { g } = plot;
     const rowHeight = plot.plotHeight / (high - low + 1);
     const top = (i) => (high - i) * rowHeight;
-    // Logarithm of the rate: one slow operation beside thousands is to be seen.
+    // Logarithm of the rate: a slow operation beside thousands stays visible.
     const { most, least } = scale;
     const span = Math.log(most / least) || 1;
     for (const { window, rows, all } of this.columns) {

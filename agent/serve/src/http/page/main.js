@@ -17,7 +17,7 @@ const INTERVAL = 1000;
 const RETRY = 2000;
 /** The agent answers within 30 s, or says that it is busy. */
 const PATIENCE = 40000;
-/** An axis is at least so long, in seconds. */
+/** Shortest axis, in seconds. */
 const SHORTEST = 30;
 /** Windows of one picture from the agent's disk. */
 const COLUMNS = 300;
@@ -28,7 +28,7 @@ function set(change) {
   draw();
 }
 
-// --- what is looked at ---
+// --- the view ---
 
 const act = { select: (selection) => freeze({ selection }), set, steady: () => state.frozen === null && freeze(), draw: () => draw() };
 const twin = twinOf($("pane"), "-2");
@@ -39,7 +39,7 @@ const scatter = new Scatter($("slow-plot"));
 const slow = new SlowWatch({ changed: () => draw(), ended: (reason) => { set({ watch: false }); slowNote(reason); } });
 const down = new BreakdownPanel(state, act);
 
-/** Stops the picture as it is: what is selected should not scroll away. */
+/** Stops the picture: a selection should not scroll away. */
 function freeze(change = {}) {
   if (recorded()) return set(change);
   const { from, to } = stretch();
@@ -49,7 +49,7 @@ function freeze(change = {}) {
 const lastAt = () => state.windows[state.windows.length - 1]?.at ?? Date.now() / 1000;
 const { begin } = model;
 
-/** The stretch of time that is looked at, and whether a part of it is older than what the page has itself. */
+/** The stretch of time in view, and true if a part of it is older than the page's own windows. */
 function stretch() {
   const to = state.frozen ?? lastAt();
   const first = state.windows[0];
@@ -62,7 +62,7 @@ function stretch() {
   return { from, to, isPast: older && (state.frozen !== null || state.range > KEPT) };
 }
 
-/** What the disk knows of the time before the page's own windows, and these. */
+/** Windows of the disk before the page's own windows, and these. */
 function windowsOf(isPast) {
   const first = state.windows[0];
   if (!isPast || !state.past?.windows.length || !first) return state.windows;
@@ -123,7 +123,7 @@ const draw = coalesced(() => {
   down.draw(views[0]);
 });
 
-/** Which recording a pane shows, and what is wrong with it. */
+/** The recording of a pane, and its error. */
 function title(pane, recording) {
   const line = pane.id("pane-title");
   line.hidden = !recording;
@@ -173,7 +173,7 @@ function status() {
   $("status").style.setProperty("--edge", `var(${edge})`);
 }
 
-/** As an input of a date and time takes it. */
+/** A time for an input of date and time. */
 function localTime(at) {
   const date = new Date(at * 1000);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
@@ -184,13 +184,13 @@ function note(text) {
   if ($("past-note").textContent !== text) $("past-note").textContent = text;
 }
 
-/** Findings of the time that is looked at. */
+/** Findings of the time in view. */
 function cards(v) {
   const { report } = state;
   if (!report) return;
   const { from, to } = state.selection ?? v;
   const live = state.frozen === null;
-  // Of later windows the report cannot know.
+  // Later windows are not in the report.
   const until = Math.min(to, report.at);
   const seen = [...new Set(v.shown.flatMap((w) => (w.at >= from && w.at <= until ? Object.keys(w.findings) : [])))];
   const key = [report.at, ...(live ? [state.range] : [from, to]), ...seen].join();
@@ -218,14 +218,14 @@ function drawSlow(v) {
   if (!shown) return;
   if (slow.running) slowNote(`${slow.ops.length} shown; ${slow.leftOut} left out.`);
   const { from, to } = state.selection ?? v;
-  // The latest ones are newer than the latest window.
+  // The latest operations are newer than the latest window.
   const end = state.selection || state.frozen !== null ? to : Infinity;
   const ops = slow.ops.filter((o) => o.at >= from && o.at <= end);
   scatter.draw(v, slow.ops);
   replace($("slow"), panels.slowTable(ops));
 }
 
-/** As the address says. */
+/** Follows the address. */
 function watch() {
   $("slow-over").value = state.over;
   const wanted = state.watch && !recorded() ? state.over : null;
@@ -248,7 +248,7 @@ $("clear").addEventListener("click", () => {
   set({ selection: null });
   $("heat").focus();
 });
-/** Looks at the time that ends there; the latest is watched as it happens. */
+/** Shows the time that ends there; the latest one live. */
 function go(to) {
   const live = to >= lastAt();
   set({ frozen: live ? null : Math.max(state.range, to), frozenLength: null });
@@ -256,12 +256,12 @@ function go(to) {
 }
 $("earlier").addEventListener("click", () => go((state.frozen ?? lastAt()) - state.range / 2));
 $("later").addEventListener("click", () => go((state.frozen ?? lastAt()) + state.range / 2));
-// What happened at that time stands in the middle.
+// The chosen time is in the middle.
 $("goto").addEventListener("change", (e) => e.target.value && go(Date.parse(e.target.value) / 1000 + state.range / 2));
 for (const [i, id] of ["show", "beside"].entries()) {
   $(id).addEventListener("change", (e) => {
     const show = [...state.show.slice(0, i), e.target.value].filter(Boolean);
-    // Other times are meant by what was selected.
+    // A selection belongs to the times shown before.
     const other = recorded() && show.length ? {} : { selection: null, frozen: null };
     if (show.length) down.stop();
     set({ show, zoom: show.length ? state.zoom : null, ...other });
@@ -312,7 +312,7 @@ async function windows() {
 }
 
 let asking = false;
-/** Asks for what lies further back than the page's own windows, where that is looked at. The page goes on meanwhile. */
+/** Asks for windows older than the page's own, if they are in view. The page goes on meanwhile. */
 async function past() {
   const { from, to, isPast } = stretch();
   if (!isPast || asking) return;
@@ -328,11 +328,11 @@ async function past() {
       state.past = { from, to, windows: news.windows, why: news.windows.length ? "" : "The history has nothing of this time." };
     } else {
       const why = (await answer.text()).trim();
-      // Where there is no history there will be none; a disk that is busy is asked again.
+      // An agent without history stays so (404); a disk that is busy is asked again.
       state.past = { from, to: answer.status === 404 ? to : NaN, windows: [], why };
     }
   } catch {
-    // The page says by itself that the agent is gone, and asks again.
+    // The page shows that the agent is gone, and asks again.
   }
   asking = false;
   draw();
@@ -350,7 +350,7 @@ async function findings() {
 async function loop() {
   let wait = INTERVAL;
   try {
-    // A page that nobody sees asks for nothing: the agent then reads less. Neither does one that shows recordings.
+    // A hidden page asks for nothing, so that the agent reads less; nor does one that shows recordings.
     if (!document.hidden && !recorded()) {
       await windows();
       past();

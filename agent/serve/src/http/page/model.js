@@ -1,4 +1,4 @@
-// What windows say together. Nothing here draws.
+// Sums over several windows. Nothing here draws.
 
 /** Adds times of the same kind: {count, sum, buckets: Map of index to count}. */
 export function merge(all) {
@@ -12,7 +12,7 @@ export function merge(all) {
   return total;
 }
 
-/** As `Histogram::quantile` of the agent: the harmonic middle of the bucket with this rank; null without values. */
+/** Like `Histogram::quantile` of the agent: the harmonic middle of the bucket with this rank; null without values. */
 export function quantile(times, q, edges) {
   if (!times.count) return null;
   const rank = Math.max(1, Math.ceil(q * times.count));
@@ -48,7 +48,7 @@ export function layers(window, choice) {
 }
 export const chosen = (window, choice) => layers(window, choice).flat();
 
-/** Every choice that some window has something for. */
+/** Every choice with operations in some window. */
 export function choices(windows) {
   const all = new Map();
   for (const w of windows) {
@@ -64,7 +64,7 @@ export function choices(windows) {
 
 /** A sum and a number that may be unknown. */
 export const plus = (sum, v) => ((v ?? null) === null ? sum : (sum ?? 0) + v);
-/** Adds arrays of numbers; what is null in all of them stays null. */
+/** Adds arrays of numbers; an element that is null in all stays null. */
 export function addPhases(all) {
   let sum = null;
   for (const phases of all) {
@@ -83,10 +83,10 @@ export function within(windows, from, to) {
   });
 }
 
-/** When a window began. */
+/** Begin of a window. */
 export const begin = (w) => w.at - w.seconds;
 
-/** Bytes that were read and written, of those that are counted. */
+/** Bytes that were read and written, as far as counted. */
 export function addMoved(row, m) {
   if (m) row.moved = [m.read, m.written].map((n, i) => n + (row.moved?.[i] ?? 0));
 }
@@ -148,7 +148,7 @@ export function gaps(windows, from, to, near = NaN) {
   return all;
 }
 
-/** Takes windows that have come. A clock that was set back makes what it told before useless. */
+/** Takes new windows. If the clock was set back, those before are useless. */
 export function take(windows, news, keptSeconds) {
   for (const w of news) {
     while (windows.length && windows[windows.length - 1].at >= w.at) windows.pop();

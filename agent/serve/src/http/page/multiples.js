@@ -4,10 +4,10 @@ import { Parts } from "./charts.js";
 import { el, safe } from "./dom.js";
 import { HeatMap, joined } from "./heatmap.js";
 
-/** Further ones are in the table alone. */
+/** Most figures; further rows are in the table alone. */
 const MOST = 12;
 
-/** Keeps a figure for each key, and what draws it. */
+/** Keeps a figure for each key, and its plot. */
 class Figures {
   constructor(box, Drawer, what) {
     Object.assign(this, { box, Drawer, what, all: new Map() });
@@ -30,7 +30,7 @@ class Figures {
 
 /** Heat maps of times by key. */
 export class HeatMultiples {
-  /** `read(window)` gives [key, times] of what there is. */
+  /** `read(window)` gives [key, times] of each row. */
   constructor(box, what, read) {
     this.figures = new Figures(box, HeatMap, what);
     this.read = read;

@@ -66,7 +66,7 @@ export class Pane {
     this.act.draw();
   }
 
-  /** Takes what is to be drawn, and returns the scales that it needs. */
+  /** Takes the windows to draw, and returns the scales that they need. */
   prepare(view, state) {
     Object.assign(this, { view, state });
     const { shown, edges } = view;
@@ -124,7 +124,7 @@ export class Pane {
     const also = this.id("also");
     also.disabled = parts.length >= MOST_OPS || parts[0] === "all";
     fill(also, ["", ...options.filter((o) => o !== "all" && !parts.includes(o))], "");
-    // What has which colour, and a way to do without it.
+    // Colours of the operations, and a button to remove each.
     replace(this.id("legend"), ...(parts.length > 1 ? parts : []).map((p, k) => {
       const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
       swatch.style.background = `rgb(${ramp(0.8, k).join(" ")})`;

@@ -34,7 +34,7 @@ export function ranked(head, rows, total, view, cells) {
   });
   const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body));
   if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
-  // Once they are in the page and have a size.
+  // Drawn once they are in the page and have a size.
   queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
   return result;
 }
@@ -67,7 +67,7 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
   });
 }
 
-/** What lies in a rectangle of the heat map. */
+/** Operations in a rectangle of the heat map. */
 export function insideTable(rows, selection, edges, label) {
   const above = selection.low ? edges[selection.low - 1] : 0;
   const upTo = edges[selection.high];
@@ -149,18 +149,18 @@ export function poolTable(windows, edges) {
   }));
 }
 
-/** Findings that one file may be behind, findings of some operations, and all that somebody is behind. */
+/** Findings with a break-down by file, the operations of some, and all findings with a break-down. */
 const OF_FILES = ["lock_contention", "unknown_waits", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
 const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 
-/** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` counts who is behind. */
+/** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` starts that break-down. */
 export function findingCards(report, { from, to, live, seen }, count) {
   const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
     count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Show top clients, files and operations");
   const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
     el("strong", {}, words(finding.kind)),
-    el("span", { class: "soft" }, ` ${part} of the requests' time, ${when}`),
+    el("span", { class: "soft" }, ` ${part}, ${when}`),
     el("p", {}, safe(finding.summary)),
     list(finding.kind + began, "Evidence", finding.evidence.map((x) => x.text)),
     list(finding.kind + began, "What would change it", finding.advice),

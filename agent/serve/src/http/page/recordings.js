@@ -11,7 +11,7 @@ export class Shelf {
     Object.assign(this, { ask, changed, list: [], kept: new Map() });
   }
 
-  /** What there is. An agent without a store, or one that keeps it from others, has none. */
+  /** The list. An agent without a store, or one that denies it, has none. */
   async load() {
     try {
       this.list = (await this.ask("/recordings")).recordings;
@@ -21,7 +21,7 @@ export class Shelf {
     this.changed();
   }
 
-  /** A recording, or what is known of it while it comes: {began, ended, windows, why}. */
+  /** A recording, or its known parts while it comes: {began, ended, windows, why}. */
   get(name, zoom) {
     const key = JSON.stringify([name, zoom]);
     const known = this.kept.get(key);
@@ -37,7 +37,7 @@ export class Shelf {
     let path = `/windows?recording=${encodeURIComponent(into.name)}&columns=${COLUMNS}`;
     try {
       if (zoom) {
-        // A part is counted from the beginning.
+        // Times of a part count from the beginning.
         if (!this.list.length) await this.load();
         const began = this.list.find((r) => r.name === into.name)?.began ?? 0;
         path += `&from=${began + zoom[0]}&to=${began + zoom[1]}`;

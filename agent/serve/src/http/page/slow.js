@@ -1,4 +1,4 @@
-// Single slow operations, from the agent's stream `/slow`, while somebody watches.
+// Single slow operations, from the agent's stream `/slow`, while the user watches.
 
 import { Plot } from "./axis.js";
 import { css } from "./color.js";

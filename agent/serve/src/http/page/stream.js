@@ -15,7 +15,7 @@ async function* objects(body) {
   }
 }
 
-/** Who extends it takes each object in `take(object)`. */
+/** A subclass gets each object in `take(object)`. */
 export class Stream {
   abort = null;
 

@@ -1,5 +1,5 @@
-//! Clients with any certificate, or with none: TLS as `RequestClientCert` and `RequireAnyClientCert` of exporter-toolkit have it.
-//! Whoever connects has the key of what it shows, and nobody says who it is: this keeps no stranger out.
+//! Clients with any certificate, or with none: TLS as `RequestClientCert` and `RequireAnyClientCert` of exporter-toolkit have it. A client
+//! proves that it has the key of its certificate, but no authority vouches for its identity: this keeps no stranger out.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -8,11 +8,11 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Takes every certificate.
+/// Accepts every certificate.
 #[derive(Debug)]
 pub(super) struct AnyCertificate {
     pub provider: Arc<CryptoProvider>,
-    /// There must be one.
+    /// True if a client must have a certificate.
     pub mandatory: bool,
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 pub(super) use tls::Tls;
 
-/// Headers that the file may set.
+/// Names of headers that the file may set.
 const HEADERS: [&str; 5] = [
     "Content-Security-Policy",
     "X-Frame-Options",
@@ -26,7 +26,7 @@ const HEADERS: [&str; 5] = [
     "Strict-Transport-Security",
 ];
 
-/// The file as it is written. Once read, it has what the files that it names contain, in place of their names.
+/// Contents of the file. After reading, it has the contents of the files that it names, in place of their names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contents {
@@ -39,24 +39,24 @@ pub struct Contents {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HttpSection {
-    /// Either value is fine: HTTP/1.1 is what is served.
+    /// Both values are accepted; HTTP/1.1 is served in either case.
     #[serde(rename = "http2")]
     _http2: Option<bool>,
     headers: BTreeMap<String, String>,
 }
 
-/// How peers reach the agent. Without a file: plain HTTP, open to everybody who can connect.
+/// Rules for peers. Without a file: plain HTTP, open to every peer that can connect.
 #[derive(Debug, Default)]
 pub struct WebConfig {
     pub(super) tls: Option<Tls>,
     pub(super) users: Option<Users>,
     pub(super) headers: HeaderMap,
     pub(super) rate_limit: Option<RateLimit>,
-    /// Everybody who can connect may read what names files and clients.
+    /// True if every peer that can connect may read answers that name files and clients.
     pub allow_details: bool,
-    /// Those of other hosts who may read that may read what names users and files, too.
+    /// True if peers of other hosts that may read these may read answers that name users and their files, too.
     pub allow_file_names: bool,
-    /// Names that a request over loopback may have.
+    /// Host names that a request over loopback may have.
     pub hosts: Vec<String>,
     contents: Contents,
 }
@@ -84,7 +84,7 @@ impl WebConfig {
         WebConfig::new(contents)
     }
 
-    /// The same of a file whose contents have been read. Reads none itself.
+    /// Builds the configuration from contents that have been read. No file is read.
     ///
     /// # Errors
     /// With the key that is wrong.
@@ -108,32 +108,32 @@ impl WebConfig {
         })
     }
 
-    /// What the file says.
+    /// Contents of the file.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
 
-    /// True where passwords or certificates of clients keep strangers out.
+    /// Returns true if passwords or certificates of clients keep strangers out.
     pub fn authenticates(&self) -> bool {
         self.users.is_some() || self.tls.as_ref().is_some_and(Tls::authenticates)
     }
 
-    /// True where clients show certificates that are verified.
+    /// Returns true if clients show certificates that are verified.
     pub fn has_certificates(&self) -> bool {
         self.tls.as_ref().is_some_and(Tls::authenticates)
     }
 
-    /// True where connections are encrypted.
+    /// Returns true if connections are encrypted.
     pub fn encrypts(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// True where clients send passwords.
+    /// Returns true if clients send passwords.
     pub fn has_passwords(&self) -> bool {
         self.users.is_some()
     }
 
-    /// Takes the place of another configuration: keeps what that has found out about its users.
+    /// Replaces another configuration, and keeps what that one knows about the passwords of its users.
     pub(super) fn succeed(&mut self, old: &WebConfig) {
         if let (Some(new), Some(old)) = (&mut self.users, &old.users) {
             new.succeed(old);
@@ -141,7 +141,7 @@ impl WebConfig {
     }
 }
 
-/// A file or a section without content may have lost it; it must not open the agent to everybody.
+/// Refuses a file or a section without content, which it may have lost: it must not open the agent to every peer.
 fn nothing_is_empty(value: &Value) -> anyhow::Result<()> {
     ensure!(
         !value.is_null(),

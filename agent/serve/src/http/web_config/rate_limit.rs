@@ -1,4 +1,4 @@
-//! The section `rate_limit`: so many requests at once, and then one in each interval, of all peers together.
+//! The section `rate_limit`: a token bucket that all peers share. It holds `burst` requests, and gets one more per `interval`.
 
 use anyhow::{anyhow, ensure};
 use nfscope_text::parse;
@@ -18,7 +18,7 @@ pub(super) struct Section {
 pub struct RateLimit {
     interval: Duration,
     burst: f64,
-    /// What is in it, and since when.
+    /// Requests in the bucket, and the time of that count.
     left: Mutex<(f64, Instant)>,
 }
 
@@ -39,7 +39,7 @@ impl RateLimit {
         })
     }
 
-    /// Whether a request that comes now is answered.
+    /// Returns true if a request at this time is answered.
     pub(in crate::http) fn admits(&self, now: Instant) -> bool {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let since = now.saturating_duration_since(left.1);
@@ -71,7 +71,7 @@ mod tests {
             [at(50), at(101), at(102), at(201)],
             [false, true, false, true]
         );
-        // No more than the bucket holds, however long nobody came.
+        // The bucket holds no more than `burst`, however long the pause was.
         assert_eq!(
             [at(9000), at(9000), at(9000), at(9000)],
             [true, true, true, false]

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 
-/// Bytes of a file of the web configuration: certificates of many authorities take a quarter.
+/// Most bytes of a file of the web configuration: certificates of many authorities take a quarter.
 pub(super) const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub(super) struct Section {
     curve_preferences: Vec<String>,
 }
 
-/// Without what it has: a key is among it.
+/// Debug output without contents, because a key is among them.
 impl std::fmt::Debug for Section {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Section").finish_non_exhaustive()
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Section {
 }
 
 impl Section {
-    /// Puts what files contain in place of their names.
+    /// Puts the contents of files in place of their names.
     pub(super) fn read(&mut self, beside: &Path) -> anyhow::Result<()> {
         for (name, inline, file) in [
             ("cert", &mut self.cert, &mut self.cert_file),
@@ -61,10 +61,10 @@ impl Section {
     }
 }
 
-/// How connections are encrypted, and whose.
+/// TLS of connections, and the clients that it admits.
 pub struct Tls {
     pub(in crate::http) acceptor: TlsAcceptor,
-    /// Names, of which a client's certificate must have one; all are welcome where none is given.
+    /// Names, of which a client's certificate must have one; without any, every certificate is admitted.
     names: Vec<ServerName<'static>>,
     required: bool,
 }
@@ -117,7 +117,7 @@ impl Tls {
                 builder.with_client_cert_verifier(verifier()?.allow_unauthenticated().build()?)
             }
             "RequireAndVerifyClientCert" => builder.with_client_cert_verifier(verifier()?.build()?),
-            // The last one is the toolkit's older name.
+            // `RequireClientCert` is the toolkit's older name.
             "RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert" => {
                 ensure!(
                     authorities.is_none(),
@@ -154,12 +154,12 @@ impl Tls {
         })
     }
 
-    /// True where every client must have a certificate.
+    /// Returns true if every client must have a certificate.
     pub(super) fn authenticates(&self) -> bool {
         self.required
     }
 
-    /// True where the client's certificate, which has been verified, has one of the names that are asked for.
+    /// Returns true if the client's certificate, which has been verified, has one of the required names.
     pub(in crate::http) fn admits(&self, certificates: Option<&[CertificateDer<'_>]>) -> bool {
         if self.names.is_empty() {
             return true;
@@ -179,17 +179,17 @@ fn certificates(pem: &[u8]) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     Ok(all)
 }
 
-/// Cipher suites and curves, by the names that Go gives them.
+/// Cipher suites and curves by the names of Go.
 fn provider(section: &Section) -> anyhow::Result<CryptoProvider> {
     let mut provider = ring::default_provider();
     if !section.cipher_suites.is_empty() {
-        // As in Go, these are the suites of TLS 1.2; those of 1.3 are all good.
+        // The setting selects suites of TLS 1.2 only, as in Go; those of 1.3 are all secure.
         let all = provider.cipher_suites;
         let name = |s: &rustls::SupportedCipherSuite| format!("{:?}", s.suite());
         let (new, old): (Vec<_>, Vec<_>) = all.into_iter().partition(|s| s.tls13().is_some());
         let mut chosen = new;
         for wanted in &section.cipher_suites {
-            // The newer names of Go end in the hash, older ones without.
+            // Newer names of Go end in the hash, older ones do not.
             let found = old
                 .iter()
                 .find(|s| name(s) == *wanted || name(s) == format!("{wanted}_SHA256"));

@@ -1,10 +1,10 @@
-//! YAML as the values that serde reads: what a web configuration has of it.
+//! YAML as the values that serde reads, as far as a web configuration needs it.
 
 use anyhow::bail;
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value};
 
-/// The one document of a text; null where there is none.
+/// Value of a text's only document; null if there is none.
 pub(super) fn value(text: &str) -> anyhow::Result<Value> {
     let documents = Yaml::load_from_str(text)?;
     match &documents[..] {

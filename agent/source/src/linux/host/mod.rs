@@ -1,4 +1,4 @@
-//! What this host says of itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
+//! Facts that this host gives about itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
 
 pub mod btf_names;
 pub mod capabilities;

@@ -1,10 +1,10 @@
-//! What of this host's NFS neither probes nor the kernel's counters show, for `nfscope check`: only what applies here.
+//! Parts of this host's NFS that neither probes nor the kernel's counters show, for `nfscope check`: only those that apply here.
 
 use crate::host_table;
 use nfscope_model::host_report::Unseen;
 use std::path::Path;
 
-/// What the answer depends on, as the host has it now.
+/// Facts that decide the list, as the host has them now.
 #[derive(Debug, Default)]
 struct Readings {
     /// /proc/fs/nfsd/versions: `-2 +3 +4 +4.1 +4.2`.
@@ -19,7 +19,7 @@ struct Readings {
     client: String,
 }
 
-/// Of transports other than TCP.
+/// Reason for transports other than TCP.
 const NO_CLOCK: &str =
     "no clock tells when such a request arrived: nfscope_rpc_no_clock_total counts them";
 

@@ -1,0 +1,148 @@
+//! Whether windows that are far apart resemble each other.
+//!
+//! An interval of a series rests on stretches of it that are independent of each other. In a series with long memory there are none: the
+//! longer its stretches are, the longer are the waves that they have in common (J. Beran, Statistics for Long-Memory Processes, 1994).
+//! What follows one level for a while and then another looks the same.
+
+use crate::autocorrelation::bias_corrected;
+
+/// Closest to 1 that the correlation of neighbours is taken to be.
+const MAX_AUTOCORRELATION: f64 = 0.97;
+/// Lags that are looked at, at most: each counts less than the one before it.
+const LAGS: usize = 256;
+/// Rounding, relative to the value of a window: what is less is no difference.
+const ROUNDING: f64 = 1e-9;
+/// Least variance of the score, for correlations close to 1.
+const MIN_VARIANCE: f64 = 0.02;
+/// Score that nine of ten series with a short memory do not exceed. A measurement goes on above it.
+const SHORT: f64 = 1.28;
+/// Score that 99 of 100 series with a short memory do not exceed.
+const LONG: f64 = 2.33;
+/// Separate spells above the mean below which a measurement never ends: with fewer, one more would change the mean.
+pub const MIN_RISES_TO_STOP: f64 = 20.0;
+
+/// How much of a series is explained by neighbours that resemble each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory {
+    /// Standard errors by which distant windows resemble each other more than neighbours explain.
+    score: f64,
+    /// Spells of equal size that would tell as much as those above the mean.
+    pub rises: f64,
+}
+
+impl Memory {
+    /// Of the sum of `y` over the sum of `x`, one of each for each window.
+    pub fn of_ratio(y: &[f64], x: &[f64]) -> Memory {
+        let ratio = y.iter().sum::<f64>() / x.iter().sum::<f64>();
+        let residual = |(y, x): (&f64, &f64)| {
+            let z = y - ratio * x;
+            if z.abs() > ROUNDING * y.abs() { z } else { 0.0 }
+        };
+        Memory::of(&y.iter().zip(x).map(residual).collect::<Vec<_>>())
+    }
+
+    /// Of a series whose expectation is zero.
+    pub(crate) fn of(z: &[f64]) -> Memory {
+        Memory {
+            score: score(z),
+            rises: rises(z),
+        }
+    }
+
+    /// True if nothing speaks against a short memory, so that a measurement may end.
+    pub fn is_short(&self) -> bool {
+        self.score <= SHORT
+    }
+
+    /// True if a measurement of a mean may end.
+    pub fn is_enough(&self) -> bool {
+        self.is_short() && self.rises >= MIN_RISES_TO_STOP
+    }
+
+    /// True if a short memory does not explain the series: no interval of it holds.
+    pub fn is_long(&self) -> bool {
+        self.score > LONG
+    }
+}
+
+/// Standard errors by which the innovations of an autoregression are fractionally integrated: the locally best test against a long memory
+/// (P. M. Robinson, Efficient tests of nonstationary hypotheses, JASA 89, 1994; K. Tanaka, The nonstationary fractional unit root,
+/// Econometric Theory 15, 1999). Waves below the noise of single windows and levels that last give high scores, too.
+fn score(z: &[f64]) -> f64 {
+    let n = z.len() as f64;
+    let mean = z.iter().sum::<f64>() / n;
+    let r = bias_corrected(z).min(MAX_AUTOCORRELATION);
+    let innovations: Vec<f64> = z
+        .windows(2)
+        .map(|w| w[1] - mean - r * (w[0] - mean))
+        .collect();
+    let mean = innovations.iter().sum::<f64>() / innovations.len() as f64;
+    let square: f64 = innovations.iter().map(|e| (e - mean).powi(2)).sum();
+    // No window differs from another.
+    if square <= f64::EPSILON * z.iter().map(|z| z * z).sum::<f64>() {
+        return 0.0;
+    }
+    let (mut sum, mut all, mut by_neighbours, mut power) = (0.0, 0.0, 0.0, 1.0);
+    for k in 1..=LAGS.min(innovations.len() / 2) {
+        let far = innovations[k..].iter();
+        let products = innovations
+            .iter()
+            .zip(far)
+            .map(|(a, b)| (a - mean) * (b - mean));
+        let lag = k as f64;
+        // Correlations around an estimated mean are smaller by one over n.
+        sum += (products.sum::<f64>() / square + 1.0 / n) / lag;
+        all += 1.0 / (lag * lag);
+        by_neighbours += power / lag;
+        power *= r;
+    }
+    // The correlation of neighbours was estimated, and takes a part of it.
+    let variance = all - (1.0 - r * r) * by_neighbours * by_neighbours;
+    sum * (n / variance.max(MIN_VARIANCE)).sqrt()
+}
+
+/// Spells of equal size that would tell as much as the runs of windows above the mean: a spell far larger than the others tells of itself.
+fn rises(z: &[f64]) -> f64 {
+    let mean = z.iter().sum::<f64>() / z.len() as f64;
+    let runs = z.chunk_by(|a, b| (*a > mean) == (*b > mean));
+    let sizes = runs.map(|run| run.iter().map(|z| z - mean).sum::<f64>());
+    let (sum, square) = sizes
+        .filter(|size| *size > 0.0)
+        .fold((0.0, 0.0), |(sum, square), n| (sum + n, square + n * n));
+    match square > 0.0 {
+        true => sum * sum / square,
+        false => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_windows_have_no_memory_and_one_spell_is_one() {
+        let equal = Memory::of_ratio(&[3.0; 60], &[1.5; 60]);
+        assert!(equal.is_short() && equal.rises.is_infinite());
+        // Windows that differ by rounding alone, more and more.
+        let y: Vec<f64> = (0..60)
+            .map(|i| 3.0 * (1.0 + 1e-15 * f64::from(i)))
+            .collect();
+        let equal = Memory::of_ratio(&y, &[1.5; 60]);
+        assert!(equal.is_short() && equal.rises.is_infinite());
+        let mut y = [1.0; 60];
+        y[30..40].fill(9.0);
+        assert_eq!(Memory::of_ratio(&y, &[1.0; 60]).rises, 1.0);
+    }
+
+    /// A level that lasts, as two halves of a recording have it, is nothing that neighbours explain.
+    #[test]
+    fn a_step_is_a_long_memory() {
+        let noise = |i: usize| (i * 7919 % 101) as f64 / 101.0;
+        let y: Vec<f64> = (0..180)
+            .map(|i| noise(i) + f64::from(i >= 90) * 0.6)
+            .collect();
+        assert!(Memory::of_ratio(&y, &[1.0; 180]).is_long());
+        let y: Vec<f64> = (0..180).map(noise).collect();
+        assert!(Memory::of_ratio(&y, &[1.0; 180]).is_short());
+    }
+}
