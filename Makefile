@@ -1,6 +1,6 @@
 # Thin: each target is one script or one program, and those hold the logic.
 
-.PHONY: help packages packages-test arm64 run check test bench fuzz ssd-log scenarios baselines experiment versions what-if big-server soak fleet lab fmt lint
+.PHONY: help packages packages-test arm64 run check test bench fuzz ssd-log scenarios baselines experiment versions what-if big-server soak fleet lab picture fmt lint
 
 help:
 	@echo "make run        nfscope on this host's NFS server, or on one in a virtual machine"
@@ -20,12 +20,16 @@ help:
 	@echo "make packages-test  installs them in a machine with systemd, and looks at each of them"
 	@echo "make arm64      the packaged program for aarch64, in an emulated machine with Debian's kernel and a real nfsd"
 	@echo "make fleet      two hundred simulated agents, kept by Prometheus and by VictoriaMetrics"
+	@echo "make picture    the README's pictures of the page, light and dark, from the demonstration"
 	@echo "make lab        a shell in a virtual machine that serves NFS"
 	@echo "make fmt        format Rust and C"
 	@echo "make lint       what make check and make test look at before they test"
 
 run:
 	@tests/demo.sh
+
+picture:
+	@tests/picture.sh
 
 check:
 	@tests/run.sh --check

@@ -29,7 +29,7 @@ def main() -> None:
     objectives = Path(sys.argv[3]) if len(sys.argv) > 3 else here / "slo.yml"
     config = json.loads((here / "config.json").read_text())
     families = others.families(table)
-    # Dashboards ask for recorded series, whose names have the labels of the table.
+    # Dashboards use recorded series, whose names have the labels of the metric table.
     recorded.HISTOGRAMS.update({f.name: f.labels for f in families if f.kind == "histogram"})
     modules = [importlib.import_module(f"source.{name}") for name in DASHBOARDS]
     asked = set(re.findall(r"\bnfscope_\w+", "".join(text(module.DASHBOARD()) for module in modules)))

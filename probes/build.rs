@@ -9,7 +9,7 @@ const WORDS: [&str; 10] = [
     "nfsd", "sched", "jbd2", "xfs", "btrfs", "zfs", "block", "client", "recall", "lockd",
 ];
 
-/// Those that make no sense without module BTF: what they serve has no hooks or no known layout there.
+/// Probes without a build for kernels without module BTF: what they observe has no hooks or no known layout there.
 const BTF_ONLY: [&str; 6] = ["sched", "xfs", "btrfs", "client", "recall", "lockd"];
 
 #[path = "src/time_edges.rs"]
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (what, bits) in LEFT_OUT {
         build("nfsd", Build::Without(what, bits), &out)?;
     }
-    // The same code for the host, for tests: of the histogram, compared with the Rust side, and of the ring of arrivals.
+    // Code of the probes compiled for the host, for tests: the histogram, compared with the Rust side, and the ring of arrivals.
     let mut host = cc::Build::new();
     for map in prefix_maps(&out)? {
         host.flag(map);
@@ -41,19 +41,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     host.file("src/host.c")
         .include(&out)
         .include("bpf/lib")
+        .include("bpf/nfsd")
         .compile("nfscope_probes_host");
     println!("cargo:rerun-if-changed=src/host.c");
     Ok(())
 }
 
-/// Line information names files: builds in two directories make the same objects.
+/// Line information names files: without these flags, builds in two directories would make different objects.
 fn prefix_maps(out: &Path) -> Result<[String; 2], Box<dyn Error>> {
     let sources = env::var("CARGO_MANIFEST_DIR")?;
     let map = |from: &str| format!("-ffile-prefix-map={from}=.");
     Ok([map(&out.display().to_string()), map(&sources)])
 }
 
-/// What measurements leave out of the nfsd probe: enum counted_beside in bpf/lib/tables.h.
+/// Counts that measurements leave out of the nfsd probe: enum counted_beside in bpf/lib/tables.h.
 const LEFT_OUT: [(&str, u32); 3] = [("slots", 1), ("walks", 2), ("durable", 4)];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -62,7 +63,7 @@ enum Build {
     Raw,
     /// The probe's programs in one that plays the kernel, for examples/native.rs.
     Drive,
-    /// Kernels with module BTF, without something.
+    /// For kernels with module BTF, without one of [`LEFT_OUT`].
     Without(&'static str, u32),
 }
 
@@ -84,15 +85,15 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
     };
     let mut args = vec![
         format!("-D__TARGET_ARCH_{arch}"),
-        // Sections are maps, and carry the word.
+        // Names of sections become names of maps, so that they carry the probe's word.
         format!("-DPROBE=\"{word}\""),
         format!("-I{}", out.display()),
         "-Wall".into(),
         "-Werror".into(),
         "-Wno-unused-function".into(),
-        // Programs get their arguments as numbers.
+        // Programs get pointer arguments as numbers.
         "-Wno-int-conversion".into(),
-        // 5.10 runs the raw objects: no atomics that return a value there.
+        // Kernel 5.10 runs the raw objects, and has no atomics that return a value.
         if raw { "-mcpu=v2" } else { "-mcpu=v3" }.into(),
     ];
     args.extend(prefix_maps(out)?);
@@ -108,14 +109,14 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
         .obj(out.join(format!("{name}.bpf.o")))
         .clang_args(args)
         .build_and_generate(out.join(format!("{name}.skel.rs")))
-        // The alternate form has clang's own words.
+        // The alternate form contains clang's own messages.
         .map_err(|e| format!("{e:#}"))?;
     Ok(())
 }
 
-/// Debian keeps asm/ headers, which are the target's, below the multiarch name, where clang does not search for BPF. A cross
-/// compiler has them in its own system root, or in one for this target beside the host's. Zig does not say where they are: who
-/// builds with it names them in `NFSCOPE_ASM_HEADERS`.
+/// Directories of the asm/ headers of the target. Debian keeps these headers below the multiarch name, where clang does not search for BPF.
+/// A cross compiler has them in its own system root, or in one for this target beside the host's. Zig does not say where they are: a build
+/// with it names them in `NFSCOPE_ASM_HEADERS`.
 fn asm_headers() -> Vec<String> {
     println!("cargo:rerun-if-env-changed=NFSCOPE_ASM_HEADERS");
     match env::var("NFSCOPE_ASM_HEADERS") {

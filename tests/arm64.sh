@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds nfscope and lab for arm64, as the machines of LAB_FLAVOUR=arm64 run them: target/aarch64-unknown-linux-gnu/release/.
-# tests/setup/setup.sh arm64 gets what that takes.
+# tests/setup/setup.sh arm64 installs its requirements.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -9,12 +9,12 @@ root=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}/lab/arm64/root
 
 target=aarch64-unknown-linux-gnu
 flags="-C link-arg=--sysroot=$root"
-# Beside Debian's own compiler its standard library comes from Debian as well.
+# Debian's own Rust compiler takes its standard library from Debian, too.
 [ "$(rustc --print sysroot)" != /usr ] || flags+=" --sysroot=$root/usr"
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS=$flags
 export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc AR_aarch64_unknown_linux_gnu=aarch64-linux-gnu-ar
 export CFLAGS_aarch64_unknown_linux_gnu=--sysroot=$root
-# What to build: both, or what is given: tests/arm64.sh -p lab
+# Packages to build: both, or those of the arguments, as in: tests/arm64.sh -p lab
 [ $# -gt 0 ] || set -- -p nfscope -p lab
 exec cargo build --release --target $target "$@"

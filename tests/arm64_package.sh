@@ -1,5 +1,5 @@
 #!/bin/bash
-# The program of the arm64 packages, tried: it has no interpreter and needs no library, deb, rpm and tar have the same one, and an
+# Tests the program of the arm64 packages: it has no interpreter and needs no library, deb, rpm and tar have the same one, and an
 # emulated machine with Debian's arm64 kernel and a real nfsd runs the lab's tests with it.
 #
 #   tests/arm64_package.sh [FILTER]    (a part of the tests' names; without it every operation, counted as the kernel counts)
@@ -19,7 +19,7 @@ if readelf -ld "$program" | grep -E 'INTERP|NEEDED'; then
   echo "error: $program is not static" >&2
   exit 1
 fi
-# rpm2cpio compares what it unpacks with a size that cargo-generate-rpm does not write, and exits with 1.
+# rpm2cpio exits with 1, because cargo-generate-rpm does not write the size that it compares with.
 rpm2cpio $out/nfscope-*.aarch64.rpm >"$unpacked/rpm.cpio" || :
 (cd "$unpacked/rpm" && cpio --quiet -id ./usr/bin/nfscope <"$unpacked/rpm.cpio")
 tar -xzf $out/nfscope-*-linux-aarch64.tar.gz -C "$unpacked/tar" --strip-components=1

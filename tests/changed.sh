@@ -1,7 +1,7 @@
 #!/bin/bash
-# Which tests the difference to a commit can reach, as a filter of cargo nextest: by the table in docs/develop/tests.md, whose rows are
-# path, filter and minutes. Of the rows that fit a path, the longest counts; a path without a row reaches everything. In front of the
-# filter stands `machines` or `plain`: whether tests that boot a machine can be among them.
+# Prints the tests that the difference to a commit can reach, as a filter of cargo nextest, by the table in docs/develop/tests.md. Its
+# rows are path, filter and minutes. A path takes the longest row that fits; a path without a row reaches everything. The word
+# `machines` or `plain` stands in front of the filter: whether tests that boot a machine can be among them.
 #
 #   tests/changed.sh [--list] BASE    (--list: each changed path with its filter)
 set -euo pipefail

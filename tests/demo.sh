@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what is missing, builds, and shows nfscope at work until Ctrl-C: on this host's NFS server, or on one in a
-# virtual machine where this host has none. Arguments go to `lab run`.
+# Installs missing packages, builds, and shows nfscope at work until Ctrl-C: on this host's NFS server, or on one in a virtual machine
+# if this host has none. Arguments go to `lab run`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Formatting and lints: rustfmt, clippy, a check for illumos, clang-format, systemd's rating of the unit,
-# cargo deny, dashboard-linter, shell syntax. With --fix, formats instead of checking.
+# words of added lines, cargo deny, dashboard-linter, shell syntax. With --fix, formats instead of checking.
 # The last line of each check is `ok`, `FAILED` or `skipped: <why>`; the exit status is the number of failures.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -30,8 +30,8 @@ if [ "${1:-}" = --fix ]; then
   exit
 fi
 
-# What has no probes to load is meant for illumos, too. Its part of the build is checked and never linked, so that the
-# host's own C compiler will do for SQLite. It has a directory and a lock of its own, and goes on beside clippy.
+# Crates that load no probes are meant for illumos, too. Their build is checked and never linked, so that the host's own C compiler is
+# enough for SQLite. It has a directory and a lock of its own, and runs beside clippy.
 illumos=x86_64-unknown-illumos
 illumos_packages=(nfscope-model nfscope-text nfscope-stats nfscope-whatif nfscope-diagnose nfscope-baseline nfscope)
 illumos_said=target/illumos-check.txt illumos_check=
@@ -67,14 +67,19 @@ if [ -n "$illumos_check" ]; then
 else
   skip "cargo check for illumos" "Rust's standard library for it is missing: rustup target add $illumos"
 fi
-# The rating of systemd for how much a service could do: 0 is nothing, 10 everything.
+if git rev-parse --verify --quiet HEAD >/dev/null; then
+  check "words of added lines" "docs/develop/words.md" tests/words.py
+else
+  skip "words of added lines" "there is no repository here"
+fi
+# systemd's rating of the unit's exposure: 0 is none, 10 is full.
 exposure() {
   local said=target/exposure.txt
   mkdir -p target
   systemd-analyze verify --man=no deploy/systemd/nfscope.service 2>&1 | grep -v 'nfscope is not executable' && return 1
   systemd-analyze security --offline=true --threshold=25 --no-pager deploy/systemd/nfscope.service >$said 2>&1 || { tail -n 2 $said; return 1; }
 }
-# Before systemd 250 only units that run can be rated.
+# systemd before 250 can only rate units that run.
 if systemd-analyze --help 2>/dev/null | grep -q -- --offline; then
   check "systemd unit (exposure at most 2.5)" "see each message" exposure
 else
@@ -87,7 +92,7 @@ elif cargo metadata --offline --locked --format-version 1 2>&1 >/dev/null | grep
   skip "cargo deny" "libraries of other platforms are not in cargo's cache: tests/setup/setup.sh lint, or cargo fetch --locked"
 else
   check "cargo deny: licences, bans, sources" "see each message, or deny.toml" cargo deny --offline --log-level error check licenses bans sources
-  # The advisories of RustSec come by git; a host without that network uses a copy that is there.
+  # RustSec's advisories come by git; a host without that network uses an existing copy.
   if compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-db*/*" >/dev/null; then
     check "cargo deny: advisories" "update the crate, or say in deny.toml why it is no danger" \
       cargo deny --offline --log-level error check advisories
@@ -95,7 +100,7 @@ else
     skip "cargo deny: advisories" "no copy of RustSec's advisories is on this host: cargo deny fetch db"
   fi
 fi
-# Grafana's own: its rules are also in tests/tests/monitoring/linter.rs, which needs no linter.
+# Grafana's own linter. Its rules are also in tests/tests/monitoring/linter.rs, which does not need the program.
 if command -v dashboard-linter >/dev/null; then
   linted() { for file in dashboards/grafana/*.json; do dashboard-linter lint --strict "$file" || return; done; }
   check "dashboard-linter" "see each message" linted

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The tests that boot a machine and have FILTER in their names, two machines at a time (.config/nextest.toml), with what a variant of
-# the machines takes set up before.
+# Runs the tests that boot a machine and have FILTER in their names, two machines at a time (.config/nextest.toml). Sets up the
+# packages of a machine variant before.
 #
 #   tests/machines.sh [FILTER]    (vm_7_2)
 #

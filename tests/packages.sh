@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `make packages` has built, tried: the deb in a Debian with systemd as its first process, in a virtual machine; the rpm, the image
-# and the tar by their content. Ends with the number of checks that failed.
+# Tests the results of `make packages`: the deb in a Debian with systemd as its first process, in a virtual machine; the rpm, the
+# image and the tar by their content. Ends with the number of checks that failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,7 +25,7 @@ check() { # check <name> <command...>
 
 deb=$(ls $out/nfscope_*_amd64.deb) rpm=$(ls $out/nfscope-*.x86_64.rpm) || exit 1
 
-# The kernel of Debian 12's backports, the modules that a server needs, the tree, the package: all in memory, by parts of an initramfs.
+# The initramfs has the kernel of Debian 12's backports, the modules that a server needs, the tree and the package: all in memory.
 initramfs() {
   local kernel=$lab/kernels/6.12 release file
   release=$(<"$kernel/release")
@@ -43,7 +43,7 @@ initramfs() {
   mkdir -p "$work/add/lib" && ln -s ../usr/lib/modules "$work/add/lib/modules" && depmod -b "$work/add" "$release" && rm -r "$work/add/lib"
   cp "$deb" "$work/add/root/"
   cp -r tests/guest/installed.sh deploy/ansible "$work/add/root/"
-  # Ansible's programs name the directory that they were installed in.
+  # Programs of Ansible have the directory of their installation in them.
   echo "$cache/packages/deploy" >"$work/add/root/ansible/programs"
   cat >"$work/add/etc/systemd/system/packages-test.service" <<'END'
 [Unit]
@@ -53,7 +53,7 @@ Type=idle
 ExecStart=/bin/bash /root/installed.sh
 END
   ln -s ../packages-test.service "$work/add/etc/systemd/system/multi-user.target.wants/"
-  # Services get a file system of their own by pivot_root(2), which a kernel's first root refuses: an overlay becomes the root.
+  # Services get a file system of their own by pivot_root(2), which fails on the kernel's initial root: an overlay becomes the root.
   cat >"$work/add/init" <<'END'
 #!/bin/sh
 mount -t proc proc /proc
@@ -72,7 +72,7 @@ END
   rm -r "$work/add" "$work/add.cpio"
 }
 
-# Holds one of the lab's places for machines while it runs.
+# Holds one of the lab's slots for machines while it runs.
 machine() {
   local emulator=(qemu-system-x86_64) accel=(-accel tcg,thread=single -cpu max)
   if [ -e "$lab/qemu/release" ]; then
@@ -81,7 +81,7 @@ machine() {
   if grep -q works "$lab/kvm" 2>/dev/null; then accel=(-accel kvm -cpu host); fi
   mkdir -p "$lab/slots"
   exec 8>"$lab/slots/0.lock"
-  # Two disks for exports below /home: one of btrfs, whose files have a device number that no disk has, and one of ext4.
+  # Two disks for exports below /home: btrfs, whose files have a device number that no disk has, and ext4.
   truncate -s 256M "$work/btrfs.img" "$work/ext4.img"
   mkfs.btrfs -q -K "$work/btrfs.img" && mkfs.ext4 -q -F "$work/ext4.img" || return
   flock -n 8 || { exec 8>"$lab/slots/1.lock" && flock -w 1200 8; } || return
@@ -109,8 +109,8 @@ installed() {
 rpm_content() {
   local root=$work/rpm
   mkdir -p "$root"
-  # rpm2cpio compares what it unpacks with a size that cargo-generate-rpm does not write, and exits with 1: digests and files are
-  # compared instead.
+  # rpm2cpio exits with 1, because cargo-generate-rpm does not write the size that it compares with. Digests and files are compared
+  # instead.
   rpm -K "$rpm" || return
   rpm2cpio "$rpm" >"$work/rpm.cpio"
   (cd "$root" && cpio --quiet -idm <"$work/rpm.cpio") || return
@@ -123,7 +123,7 @@ rpm_content() {
   [ "$(rpm -qp --configfiles "$rpm" 2>/dev/null | sort | tr '\n' ' ')" = "/etc/default/nfscope /etc/nfscope/nfscope.toml " ] || return
   [ -z "$(rpm -qp --requires "$rpm" 2>/dev/null | grep -v '^rpmlib(\|^/bin/sh$\|^config(nfscope)')" ] || { rpm -qp --requires "$rpm"; return 1; }
 }
-# Each scriptlet, run by a shell with a systemctl that notes what it is asked for.
+# Runs each scriptlet with a systemctl that logs its arguments.
 rpm_scripts() {
   local bin=$work/bin scripts part
   mkdir -p "$bin"
@@ -134,7 +134,7 @@ rpm_scripts() {
     part=$(awk -v name="$1 scriptlet" 'index($0, name) == 1 { on = 1; next } / scriptlet:/ || / scriptlet \(using/ { on = 0 } on' <<<"$scripts")
     [ -n "$part" ] || { echo "there is no $1"; return 1; }
     : >"$work/asked"
-    # The host of this test may run no systemd: the scriptlets ask for its directory.
+    # This host may run no systemd, and the scriptlets test for its directory.
     PATH=$bin:$PATH sh -eu -c "${part//\/run\/systemd\/system//}" sh "$2" && cat "$work/asked"
   }
   [ "$(run_scriptlet postinstall 1)" = "--no-reload preset nfscope.service" ] && [ -z "$(run_scriptlet postinstall 2)" ] &&
@@ -143,7 +143,7 @@ rpm_scripts() {
 try-restart nfscope.service" ] && [ "$(run_scriptlet postuninstall 0)" = daemon-reload ]
 }
 
-# By a runtime of OCI, with three capabilities only: as many probes are attached as by root with all of them.
+# An OCI runtime starts the image with three capabilities only: as many probes are attached as for root with all of them.
 image_runs() {
   local bundle=$work/bundle inside outside
   mkdir -p "$work/oci" "$bundle/rootfs"
@@ -191,7 +191,7 @@ chart() {
         grep -q DaemonSet "$work/chart.yaml" && "$tools/kubernetes-validate" --strict -k ${version%.0} "$work/chart.yaml" || return
     done
   done
-  # Without nodes there is no chart. A PodMonitor has the job that rules ask for, takes the place of the annotations, and logs in.
+  # The chart needs a node selector. A PodMonitor has the job name that the rules use, replaces the annotations, and logs in.
   ! said=$(helm template t deploy/helm/nfscope --kube-version 1.37.0 2>&1) && [[ $said == *"nodeSelector is empty"* ]] || return
   helm template t deploy/helm/nfscope --kube-version 1.37.0 --set nodeSelector.nfs=yes,webConfigSecret=s,podMonitor.enabled=true,podMonitor.scheme=https \
     --set podMonitor.tlsConfig.serverName=nfs,podMonitor.basicAuth.username.name=u >"$work/chart.yaml" &&

@@ -13,7 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 started=$SECONDS
 cache=${NFSCOPE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nfscope}
 
-# What of the tests runs: all, or a filter of nextest's; whether that can be tests that boot a machine; and whether all else is done, too.
+# Scope of the run: all tests or a nextest filter; whether tests that boot a machine can be among them; whether all other stages run,
+# too.
 filter='' machines=yes whole=yes profile=default
 case ${1:-} in
 -h | --help)
@@ -52,25 +53,24 @@ fi
 
 reports=$PWD/target/test-reports
 mkdir -p "$reports"
-# What failed runs of before have left: <kernel>-<process>-<number>, whose process is gone.
+# Directories that failed runs left: <kernel>-<process>-<number> without such a process.
 for dir in target/lab/*-*-*; do
   process=${dir%-*}
   [ -e "/proc/${process##*-}" ] || rm -rf "$dir"
 done
 rm -f "$reports"/{lint.log,seconds.tsv,checks,skips,build.log} target/nextest/$profile/junit.xml
 touch "$reports"/{lint.log,skips,checks}
-# Tests that find that they cannot run write why into this file (lab::skip), a machine each of its checks into that one (lab::Checks),
-# and a machine's supervisor its CPU time into the third.
+# Files into which tests write: the reasons of skipped tests (lab::skip), the checks of each machine (lab::Checks), and the CPU time
+# of each machine, by its supervisor.
 export NFSCOPE_SKIPS=$reports/skips NFSCOPE_CHECKS=$reports/checks LAB_CPU_SECONDS=$reports/cpu-seconds
 rm -f "$LAB_CPU_SECONDS"
 export RUST_BACKTRACE=${RUST_BACKTRACE:-0}
 
-# What failed outside of a test or a lint, by name.
+# Stages that failed outside of a test or a lint, by name.
 broken=()
 stages=
 
-# stage <name> <title> <command...>: runs it and notes how long it took. A stage that fails hides none that can go on
-# without it.
+# stage <name> <title> <command...>: runs the command and notes its time. The next stages run after a failure, too, if they can.
 stage() {
   local name=$1 title=$2 began=$SECONDS status
   shift 2
@@ -83,11 +83,11 @@ stage() {
 
 lint() {
   tests/lint.sh | tee "$reports/lint.log"
-  # What a linter found is counted by its line; without a line it has broken off.
+  # Findings of the linters are counted by their lines. A status that differs from that count means that the linters broke off.
   [ "${PIPESTATUS[0]}" = "$(grep -c ' FAILED$' "$reports/lint.log")" ] || broken+=("the linters broke off")
 }
 
-# Beside the rest of this script, and yet ended by Ctrl-C, which a shell's jobs ignore.
+# The build goes on beside the rest of this script. Jobs of a shell ignore Ctrl-C; `env --default-signal` restores it.
 build_begin() {
   env --default-signal=INT,QUIT cargo build --profile machines -p nfscope >"$reports/build.log" 2>&1 &
   building=$!
@@ -103,7 +103,7 @@ tests() {
   local expression=()
   [ -z "$filter" ] || expression=(-E "$filter")
   nextest run --profile $profile --workspace --no-tests pass "${expression[@]}" "$@"
-  # 100: tests have failed, and the report says which.
+  # nextest exits with 100 if tests failed; the report names them.
   [[ $? == 0 || $? == 100 ]] || broken+=("cargo nextest")
   [ -e target/nextest/$profile/junit.xml ] || broken+=("no test has run")
   # nextest runs no examples of documentation; the lab has one.
@@ -111,7 +111,7 @@ tests() {
 }
 
 if [ -n "$machines" ]; then
-  # A fresh machine downloads for minutes, and configures OpenZFS on one CPU: the build has the other one.
+  # A fresh machine downloads for minutes, and configures OpenZFS on one CPU: the build uses the other one.
   stage "set-up for the build" "Set-up for the build" tests/setup/setup.sh build || broken+=("tests/setup/setup.sh build")
   build_begin
   stage set-up "Set-up of the rest" tests/setup/setup.sh all || broken+=("tests/setup/setup.sh all")
@@ -119,10 +119,10 @@ else
   stage set-up "Set-up" tests/setup/setup.sh plain || broken+=("tests/setup/setup.sh plain")
 fi
 [ -z "$whole" ] || stage lint "Linters" lint
-# Where it fails, the tests say so.
+# A failed build of the tests fails the stage `tests`, too.
 stage "test build" "Build of the tests" nextest run --workspace --no-run --cargo-quiet
 if [ -n "$machines" ]; then
-  # An older build would be tested in its place: without a new one no machine starts.
+  # Machines would otherwise test an older build: without a new one none starts.
   stage build "Build for the machines, which has gone on meanwhile" build_end || { broken+=("the build for the machines; none was started"); filter="${filter:+($filter) and }not test(/vm_/)"; }
 fi
 stage tests "Tests (what passing ones said is in target/nextest/$profile/junit.xml)" tests "$@"

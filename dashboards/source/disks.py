@@ -6,7 +6,7 @@ from .panels import dashboard, heatmap, histogram, table, timeseries, variable
 CHOSEN = 'device=~"$device"'
 DEVICE = "nfscope_block_device_seconds"
 QUEUE = "nfscope_block_queue_seconds"
-# The text formats have no buckets of disks.
+# Native histograms are needed, because the text formats have no buckets of disks.
 NATIVE = "Needs native histograms."
 NAMED = "{{instance}} {{device}} {{op}}"
 EACH = "instance, device, op"

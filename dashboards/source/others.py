@@ -10,7 +10,7 @@ from pathlib import Path
 from . import queries as q
 from .panels import timeseries
 
-# Beginning of a family's name behind nfscope_, the dashboard that shows it, and the words of its row.
+# Beginning of a family's name after nfscope_, the dashboard that shows it, and the words of its row.
 PLACES = [
     ("block_", "disks", "block"),
     ("zfs_", "logs", "zfs"),
@@ -31,7 +31,7 @@ PLACES = [
     ("read", "operations", "nfsd"),
     ("", "agent", "nfscope"),
 ]
-# A line of the table: family, type, labels, since, meaning.
+# Format of a line of the table: family, type, labels, since, meaning.
 LINE = re.compile(r"^\| `(nfscope_\w+)` \| (\w+) \| (.*?) \| \S+ \| (.*) \|$", re.M)
 
 

@@ -24,12 +24,12 @@ from .queries import CHOSEN
 SOURCE = d.DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "nfscope"
 
-# A query, and how its series are called.
+# A query, and the legend of its series.
 Query = tuple[str, str]
 
 
 def _query(n: int, expr: str, legend: str = "") -> Dataquery:
-    # An instance is one of its cluster.
+    # Names of instances are unique only within a cluster.
     legend = legend.replace("{{instance}}", "{{cluster}} {{instance}}")
     query = Dataquery().expr(expr).ref_id(chr(ord("A") + n)).datasource(SOURCE)
     return query.legend_format(legend) if legend else query
@@ -101,7 +101,7 @@ def state_timeline(title: str, description: str, query: Query, off: str, on: str
     return panel.with_target(_query(0, *query).range())
 
 
-# From a server's name in a table to its own pages.
+# Link from a server's name in a table to its own pages.
 OF_SERVER = "/d/nfscope-overview?var-datasource=${datasource}&var-cluster=${__data.fields.cluster}&var-instance=${__value.text}&${__url_time_range}"
 
 
@@ -166,7 +166,7 @@ def _dashboard(word: str, title: str, description: str, variables, content):
     links = dashboard_builders.DashboardLink("nfscope").type(d.DashboardLinkType.DASHBOARDS).tags([TAG])
     built = built.link(links.as_dropdown(False).include_vars(True).keep_time(True))
     built = built.with_variable(dashboard_builders.DatasourceVariable("datasource").label("Data source").type("prometheus"))
-    # A Prometheus that is the only one has no label cluster: then everything is what has none.
+    # A single Prometheus has no label cluster: its servers are the series without one.
     built = built.with_variable(variable("cluster", "nfscope_build_info", where="", everything=".*"))
     built = built.with_variable(variable("job", "nfscope_build_info", where='cluster=~"$cluster"'))
     built = built.with_variable(variable("instance", "nfscope_build_info", where='cluster=~"$cluster",job=~"$job"'))

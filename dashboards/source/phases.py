@@ -6,7 +6,7 @@ from .panels import dashboard, timeseries, variable
 CHOSEN = 'version=~"$version",op=~"$op"'
 PHASES = "nfscope_op_phase_seconds_total"
 
-# What a rise of each phase means.
+# Causes of a rise of each phase.
 MEANING = {
     "cpu": "work: encryption, checksums, large directories, or simply more operations",
     "runqueue": "CPUs that other programs use, or too few CPUs",

@@ -33,7 +33,7 @@ class Rule:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-# Filled from the metric table: labels of each histogram, and those that have classic buckets.
+# Labels of each histogram, and the histograms with classic buckets; filled from the metric table.
 HISTOGRAMS: dict[str, list[str]] = {}
 # Parts that dashboards have asked for.
 _asked: set[tuple[str, str]] = set()
@@ -79,7 +79,7 @@ def _p99(engine: Engine, metric: str, labels: str | None = None) -> str:
     return classic if engine is Engine.CLASSIC else f"{one(metric, '')}\nor {classic}"
 
 
-# The four quantiles that pages over many servers and alerts of one's own ask for.
+# Histograms whose 99th percentile is recorded by all their labels, for pages over many servers and for alerts of users.
 QUANTILES = ["nfscope_op_duration_seconds", "nfscope_rpc_queue_seconds", "nfscope_log_wait_seconds"]
 
 
@@ -181,7 +181,7 @@ def of_servers() -> list[Rule]:
         Rule(SATURATED, f"max by ({SERVER}) (rate(nfscope_threads_saturated_seconds_total[{WINDOW}]))"),
         Rule(
             CPUS,
-            # A server that just appeared has too little idle time in the window, and would look busy.
+            # The offset leaves out a server that just appeared: it has too little idle time in the window, and would look busy.
             f"(\n  1 - sum by ({SERVER}) (rate(nfscope_cpu_idle_seconds_total[{WINDOW}]))\n  / sum by ({SERVER}) (nfscope_cpus)\n)\n"
             f"and on ({SERVER}) nfscope_cpus offset 4m",
         ),

@@ -20,7 +20,7 @@ def files(spec: dict, alerts: str, config: dict) -> dict[str, str]:
     """Every rule file, by its path below rules/."""
     out = {"alerts.yml": _absolute(_generated(alerts), config)}
     for engine, folder in ((Engine.PROMETHEUS, ""), (Engine.CLASSIC, "victoriametrics/")):
-        # Before the others, which ask for parts.
+        # Objectives come before the other rules, because they ask for recorded parts.
         objectives = slo.groups(spec, engine)
         out[f"{folder}recording.yml"] = text([MADE, *RECORDING[engine]], _groups(recorded.groups(engine)))
         out[f"{folder}slo.yml"] = _absolute(text(OBJECTIVES, objectives), config)

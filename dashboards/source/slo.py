@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from .recorded import SERVER, WINDOW, Engine
 
-# Always recorded: what the period and the rate of now are made of.
+# Window that is always recorded: the period and the present rate are computed from it.
 SHORTEST = "5m"
 DURATION = "nfscope_op_duration_seconds"
-# One slow operation of a few is no p99: fewer in the window are no minute of an objective.
+# Least rate of operations: with fewer in the window a single slow one would decide the p99, so the minute does not count.
 ENOUGH = "100 / 300"
 WITHIN = f"instance_op:{DURATION}_within:ratio_rate{WINDOW}"
 ON = "on (sloth_id, sloth_slo, sloth_service) group_left ()"
@@ -119,7 +119,7 @@ def _objective(service: str, slo: dict, windows: Windows) -> list[dict]:
         ("slo:period_burn_rate:ratio", f"slo:sli_error:ratio_rate{period}{chosen}\n/ {ON}\nslo:error_budget:ratio{chosen}"),
         ("slo:period_error_budget_remaining:ratio", f"1 - slo:period_burn_rate:ratio{chosen}"),
     ]
-    # The period needs a look at all of it, and changes slowly.
+    # The period is computed over its whole length, and changes slowly.
     return [
         {"name": f"sloth-slo-sli-recordings-{name}", "interval": "1m", "rules": recordings},
         {
@@ -146,7 +146,7 @@ def _alerts(slo: dict, chosen: str, budget: str, windows: Windows) -> list[dict]
         own = alerting.get(f"{kind}_alert", {})
         if own.get("disable"):
             continue
-        # The value is how many times as fast as allowed the allowance goes, in the short window.
+        # The value of the alert is the burn rate in the short window: how many times as fast as allowed the error budget is used.
         arms = [
             "(\n"
             f"  max by ({SERVER}) (slo:sli_error:ratio_rate{short}{chosen}) / {budget} > {factor:g}\n"

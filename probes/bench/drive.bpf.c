@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The nfsd probe without an NFS server: a program that plays the kernel. It makes requests of stand-ins (types.h) and
- * runs the probe's own programs on them, in the order in which the kernel does, in the thread that asks for it. What
- * they cost natively, locked instructions and shared cache lines included, is what `cargo run --release -p
- * nfscope-probes --example native` measures.
+ * Drives the nfsd probe without an NFS server: this program plays the kernel. It makes requests of stand-ins (types.h)
+ * and runs the probe's own programs on them, in the order in which the kernel does, in the thread that starts it.
+ * `cargo run --release -p nfscope-probes --example native` measures their native cost, locked instructions and shared
+ * cache lines included.
  *
- * The kernel's entry into each program is not in it, nor are the waits of a request: the books are opened and closed.
+ * The kernel's entry into each program is not part of it. Requests do not wait: waits are only begun and ended.
  */
 #define NFSCOPE_BENCH
 #include "../bpf/nfsd.bpf.c"
 
 enum what { NOTHING, WRITE_V3, WRITE_V42 };
 
-#define IDLE_BIT 0x100 /* the same steps, none of which does anything */
+#define IDLE_BIT 0x100 /* the same steps without effect */
 
 #define MOST_REQUESTS 200 /* in one run: the verifier looks at each */
 
 struct drive {
 	u32 what; /* enum what, with or without IDLE_BIT */
-	u32 thread; /* 0 to THREADS - 1: whose stand-ins */
+	u32 thread; /* 0 to THREADS - 1: its stand-ins are used */
 	u32 requests; /* MOST_REQUESTS at most */
 	u32 unused;
 };
@@ -44,7 +44,7 @@ struct {
 	__type(value, struct stand_in);
 } nfsd_stand_in SEC(".maps");
 
-/* One for all threads, as in the pool mode that is the default. */
+/* Pool of all threads, as in the default pool mode. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -88,8 +88,9 @@ static __always_inline void prepare(struct stand_in *s, struct svc_pool *pool, u
 }
 
 /*
- * A step of a request is a function of its own, which the verifier looks at by itself: all of them as one are more than
- * it takes. Without a request it does nothing but that, so that what the driving takes can be told.
+ * Defines a step of a request as a function of its own, which the verifier checks by itself: all steps in one function
+ * are more than it accepts. With NOTHING a step only looks up the stand-in, so that the cost of the driver itself can
+ * be measured.
  */
 #define STEP(name, ...)                                                            \
 	__noinline int step_##name(u32 thread, u32 what, u32 i)                    \
@@ -138,7 +139,7 @@ static __always_inline void once(u32 thread, u32 what, u32 does)
 	}
 	step_reply(thread, does, 0);
 	step_send(thread, does, 0);
-	/* Nothing is there to read. */
+	/* Dequeues a transport that has nothing to read. */
 	step_dequeue(thread, does, 0);
 }
 
@@ -153,13 +154,15 @@ int nfsd_drive(struct drive *ctx)
 	if (!s || !pool)
 		return 1;
 	prepare(s, pool, thread);
-	/* bpf_loop() would call a function for each: a frame more than the kernel allows. */
+	/* A loop in place of bpf_loop(), which would call a function for each request: a frame more than the kernel
+	 * allows. */
 	for (u32 n = 0; n < MOST_REQUESTS && n < requests; n++)
 		once(thread, what, does);
 	return 0;
 }
 
-/* The kernel's entry into a program: these do nothing, at a tracepoint that a thread passes as often as it likes. */
+/* Programs that do nothing, to measure the kernel's entry into a program, at a tracepoint that a thread passes as often
+ * as it likes. */
 #define EMPTY(n)                    \
 	TP(sys_enter)               \
 	int PROGRAM(nfsd_empty_##n) \

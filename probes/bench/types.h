@@ -53,6 +53,7 @@ struct svc_rqst {
 	u64 apart_1[8];
 	struct svc_pool *rq_pool;
 	struct svc_xprt *rq_xprt;
+	__be32 rq_xid;
 	u32 rq_prot;
 	u32 rq_prog;
 	u32 rq_vers;

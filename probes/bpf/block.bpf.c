@@ -2,10 +2,9 @@
 /*
  * block: how long requests wait for their issue to a device, and how long the device takes.
  *
- * Cost: one program at each of insert, issue and completion. A request's two times stand in an array at a place that
- * its address names, with the device that it is for: blk-mq uses the same addresses again and again, so that nothing is
- * looked up in a hash in the steady state, and nothing is allocated. User space counts what is in flight in the same
- * array.
+ * Cost: one program at each of insert, issue and completion. A request's two times stand in an array, with its device,
+ * at a place that the request's address names. blk-mq uses the same addresses again and again, so that the steady
+ * state needs no look-up in a hash and no allocation. User space counts the requests in flight in the same array.
  *
  * Only leaf devices have requests; a dm or md device shows as the devices below it.
  */
@@ -29,7 +28,8 @@ static __always_inline u64 as_number(struct request *rq, enum number slot)
 
 #define BLOCK_STALE_NS 60000000000ULL
 
-/* Requests in hand keep their places; so do others that are in a queue, for a minute: a merged one leaves it unseen. */
+/* Requests in hand keep their places. Queued ones keep theirs for a minute only, because a merged request leaves its
+ * queue unseen. */
 #define BLOCK_REQUESTS 16384
 #define BLOCK_REQUEST_BITS 14
 #define BLOCK_PLACES 8
@@ -42,13 +42,13 @@ struct {
 	__type(value, struct block_times);
 } block_request SEC(".maps");
 
-/* Five rows a device, one for each operation. Device 0 is none. */
+/* Rows of devices: five for each, one for each operation. Device 0 means no device. */
 #define BLOCK_DEVICES 160
 #define BLOCK_ROWS (BLOCK_DEVICES * BLOCK_OPS)
 
 SHARDED(block_row, BLOCK_ROWS, u32, struct block_row);
 
-/* The number of each device. */
+/* Numbers of devices. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, BLOCK_DEVICES);
@@ -56,7 +56,7 @@ struct {
 	__type(value, u32);
 } block_device SEC(".maps");
 
-/* Numbers not in use. Filled by user space. */
+/* Device numbers not in use. Filled by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, BLOCK_DEVICES);
@@ -73,7 +73,7 @@ static __always_inline void count(enum block_event e)
 		add(n, 1);
 }
 
-/* A device as the kernel numbers it; 0 for SCSI requests of a device without a disk (tapes, enclosures). */
+/* Device number as the kernel has it; 0 for SCSI requests of a device without a disk (tapes, enclosures). */
 static __always_inline u32 device_of(struct request *rq)
 {
 	struct gendisk *disk;
@@ -90,7 +90,7 @@ static __always_inline u32 device_of(struct request *rq)
 	return disk ? (u32)READ(disk, major) << 20 | (u32)READ(disk, first_minor) : 0;
 }
 
-/* The number of a device, made where there is none; 0 where there is no room. */
+/* Returns the number of a device, and assigns one if it has none; 0 without a free number. */
 static __noinline u32 device_find(u32 dev)
 {
 	u32 n = 0, *known = bpf_map_lookup_elem(&block_device, &dev);
@@ -103,12 +103,12 @@ static __noinline u32 device_find(u32 dev)
 	}
 	if (bpf_map_update_elem(&block_device, &dev, &n, BPF_NOEXIST))
 		bpf_map_push_elem(&block_free, &n, 0);
-	/* Another CPU may have been first. */
+	/* Another CPU may have assigned the number first. */
 	known = bpf_map_lookup_elem(&block_device, &dev);
 	return known ? *known : 0;
 }
 
-/* The row in which this request counts, now and until it is issued anew; 0: none. */
+/* Notes the row in which this request counts until it is issued again; 0: no row. */
 static __always_inline void row_note(struct block_times *t, struct request *rq, u32 flags)
 {
 	u32 dev = device_of(rq), op = flags & REQ_OP_MASK, n = t->device;
@@ -139,7 +139,7 @@ static __always_inline u32 place_of(u64 rq)
 	return (u32)(rq >> 6) * 0x9e3779b1U >> (32 - BLOCK_REQUEST_BITS);
 }
 
-/* Not at its first place. */
+/* Finds the times of a request that is not at its first place. */
 static __noinline struct block_times *times_elsewhere(u64 rq)
 {
 	u32 i = place_of(rq);
@@ -161,8 +161,9 @@ static __always_inline struct block_times *times_of(u64 rq)
 }
 
 /*
- * A place for it: a free one, or that of a request which is not in hand. Plain stores, because 5.10 has no atomics that
- * return a value: of two requests that take one place at the same moment, one will be unmatched.
+ * Finds a place for a request: a free one, or that of a request which is not in hand. The stores are plain, because
+ * 5.10 has no atomics that return a value: of two requests that take one place at the same moment, one will be
+ * unmatched.
  */
 static __noinline struct block_times *times_claim(u64 rq, u64 now)
 {
@@ -216,7 +217,7 @@ int PROGRAM(block_issue, struct request *rq)
 	t->t_insert = 0;
 }
 
-/* The device was busy: the request goes back, and will be issued again. */
+/* The device was busy: the request goes back to its queue, and will be issued again. */
 TP(block_rq_requeue)
 int PROGRAM(block_requeue, struct request *rq)
 {
@@ -227,8 +228,8 @@ int PROGRAM(block_requeue, struct request *rq)
 }
 
 /*
- * Bytes of a request are done, all that it has left the last time. A flush has none. A write that carries a flush is
- * completed once more, without bytes and without an issue, when its flushes are done.
+ * Some bytes of a request are done, at its last completion all that remain. A flush has no bytes. A write that carries
+ * a flush is completed once more, without bytes and without an issue, when its flushes are done.
  */
 TP(block_rq_complete)
 int PROGRAM(block_complete, struct request *rq, int error, u32 bytes)
@@ -265,9 +266,9 @@ int PROGRAM(block_complete, struct request *rq, int error, u32 bytes)
 #define NFSD (u64)('n' | 'f' << 8 | 's' << 16 | 'd' << 24)
 
 /*
- * Whose I/O it is: the kernel accounts it to the thread that causes it. Runs for each thread of the host when user
- * space reads, and at no event. Writes four words for each of nfsd's: its number and its start, bytes that it had read,
- * and bytes that it has changed.
+ * I/O of nfsd's threads: the kernel accounts I/O to the thread that causes it. The program runs for each thread of the
+ * host when user space reads, and at no event. It writes four words for each nfsd thread: its number, its start, bytes
+ * that it caused to be read, and bytes that it has changed.
  */
 SEC("iter/task")
 int block_thread_io(struct bpf_iter__task *ctx)
@@ -277,7 +278,7 @@ int block_thread_io(struct bpf_iter__task *ctx)
 
 	if (!task || !(task->flags & PF_KTHREAD) || !bpf_core_field_exists(task->ioac.read_bytes))
 		return 0;
-	/* With the zero behind it. */
+	/* Five bytes compare the terminating zero, too. */
 	if (bpf_probe_read_kernel(&name, 5, ADDRESS(task->comm)) || name != NFSD)
 		return 0;
 	u64 words[] = { task->pid, task->start_time, task->ioac.read_bytes, task->ioac.write_bytes };

@@ -4,17 +4,17 @@
 
 enum block_op { BLOCK_READ, BLOCK_WRITE, BLOCK_FLUSH, BLOCK_DISCARD, BLOCK_OTHER, BLOCK_OPS };
 
-/* One request. */
+/* Times of a request. */
 struct block_times {
 	u64 rq; /* struct request; 0: free */
 	u64 t_insert; /* 0: not in a queue */
 	u64 t_issue; /* 0: not at the device */
 	u32 dev; /* major << 20 | minor, as dev_t in the kernel */
-	u16 device; /* its number; 0: none */
-	u16 row; /* of its device and operation; 0: none */
+	u16 device; /* number of the device; 0: none */
+	u16 row; /* row of the device and operation; 0: none */
 };
 
-/* Per device, op and shard. */
+/* Row for each device, operation and shard. */
 struct block_row {
 	struct time_hist queue;
 	struct time_hist device;

@@ -14,7 +14,7 @@
 #include "lib/log.h"
 #include "lib/waits.h"
 
-/* The functions in which threads wait; neither lies in the other. */
+/* Functions in which threads wait; neither calls the other. */
 enum { TREE_LOG, TRANSACTION };
 
 /* The device by which mounts name the file system; the number in its s_dev belongs to no device. */
@@ -50,7 +50,7 @@ int PROGRAM(btrfs_log_end)
 	log_wait_end(TREE_LOG, ALONE);
 }
 
-/* The file system's own thread commits every 30 seconds: nobody waits for that. */
+/* Waits of the file system's own thread are not counted: it commits every 30 seconds, and no request waits for it. */
 SEC("fentry/btrfs_commit_transaction")
 int PROGRAM(btrfs_txn_begin, struct btrfs_trans_handle *trans)
 {
@@ -68,7 +68,7 @@ int PROGRAM(btrfs_txn_end)
 	log_wait_end(TRANSACTION, ALONE);
 }
 
-/* What a thread does to the log in hand; 0 for one that writes something else. */
+/* State of a thread that writes the log which it syncs; 0 for a thread that writes something else. */
 static __always_inline struct log_thread *writer(void)
 {
 	struct log_thread *t = log_thread();
@@ -76,7 +76,7 @@ static __always_inline struct log_thread *writer(void)
 	return t && t->t_wait && t->in == TREE_LOG ? t : 0;
 }
 
-/* Of the threads that sync one log together, one writes it: its blocks, those of the tree of logs, ... */
+/* Write of the log, by one of the threads that sync it together: its blocks, those of the tree of logs, ... */
 SEC("fentry/btrfs_write_marked_extents")
 int PROGRAM(btrfs_write)
 {

@@ -2,11 +2,11 @@
 /*
  * client: where the RPCs of this host's own NFS mounts spend their time.
  *
- * Cost: one program at the end of an RPC with one look-up in a hash, and two at each sleep of an RPC task, which end at
- * once unless the task waits in a queue with priorities. The mounts' own facts are asked for when user space reads
+ * Cost: one program at the end of an RPC with one look-up in a hash, and two at each sleep of an RPC task, which end
+ * at once unless the task waits in a queue with priorities. Facts about the mounts are collected when user space reads
  * /proc/self/mountstats.
  *
- * The kernel's clocks are used as they are: the tracepoint carries what mountstats adds up.
+ * Times are the kernel's own: the tracepoint carries the values that mountstats adds up.
  */
 #include "lib/kernel.h"
 #include "lib/histogram.h"
@@ -28,7 +28,7 @@ static __always_inline u64 as_number(const void *pointer, enum number slot)
 	return through_memory(&client_number, (u64)pointer, slot);
 }
 
-/* The number of each RPC client. */
+/* Numbers of RPC clients. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CLIENT_MOUNTS);
@@ -36,7 +36,7 @@ struct {
 	__type(value, u32);
 } client_clnt SEC(".maps");
 
-/* Numbers not in use. Filled by user space, like the rows below. */
+/* Numbers not in use. Filled by user space, like the free rows below. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, CLIENT_MOUNTS);
@@ -51,7 +51,7 @@ struct {
 	__type(value, u32);
 } client_free_row SEC(".maps");
 
-/* The row of each procedure of each RPC client; 0: none yet. */
+/* Rows of the procedures of each RPC client; 0: none yet. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CLIENT_MOUNTS *CLIENT_PROCS);
@@ -61,7 +61,7 @@ struct {
 
 SHARDED(client_rpc, CLIENT_ROWS, u32, struct client_rpc);
 
-/* Since when a task sleeps until a session has a free slot. */
+/* Times since when tasks sleep until a session has a free slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -84,7 +84,7 @@ static __always_inline struct client_mount *mount_at(u32 n)
 	return n && n < CLIENT_MOUNTS ? bpf_map_lookup_elem(&client_mount, &n) : 0;
 }
 
-/* A new number for an RPC client, with what it tells of itself; 0 where there is no room. */
+/* Assigns a number to an RPC client and notes its version and address; 0 without a free number. */
 static __noinline u32 mount_make(u64 clnt)
 {
 	struct rpc_clnt *c = (void *)clnt;
@@ -109,7 +109,7 @@ static __noinline u32 mount_make(u64 clnt)
 		bpf_map_push_elem(&client_free, &n, 0);
 	else
 		m->clnt = clnt;
-	/* Another CPU may have been first. */
+	/* Another CPU may have assigned the number first. */
 	known = bpf_map_lookup_elem(&client_clnt, &clnt);
 	return known ? *known : 0;
 }
@@ -121,7 +121,7 @@ static __always_inline u32 mount_of(u64 clnt)
 	return known ? *known : mount_make(clnt);
 }
 
-/* A new row for a procedure, named as mountstats names it; 0 where there is no room. */
+/* Assigns a row to a procedure, named as mountstats names it; 0 without a free row. */
 static __noinline u64 row_make(u64 *cell, u32 mount, u64 name)
 {
 	struct client_rpc *row;
@@ -166,7 +166,7 @@ static __always_inline struct client_rpc *rpc_of(u32 mount, const struct rpc_pro
 	return n && n < CLIENT_ROWS ? bpf_map_lookup_elem(&client_rpc, &n) : 0;
 }
 
-/* The end of an RPC, where the kernel adds it to mountstats. All times are nanoseconds. */
+/* End of an RPC, where the kernel adds it to mountstats. All times are nanoseconds. */
 TP(rpc_stats_latency)
 int PROGRAM(client_rpc_end, struct rpc_task *task, u64 backlog, u64 round_trip, u64 execute)
 {
@@ -211,7 +211,8 @@ int PROGRAM(client_rpc_end, struct rpc_task *task, u64 backlog, u64 round_trip, 
 	add(&row->received_bytes, READ(rqst, rq_reply_bytes_recvd));
 }
 
-/* The queues in which tasks wait for a slot of a session ("ForeChannel Slot table"), or of NFSv4.0's kind of one. */
+/* True for a queue in which tasks wait for a slot of a session ("ForeChannel Slot table"), or for its counterpart in
+ * NFSv4.0. */
 static __always_inline bool is_of_slots(const struct rpc_wait_queue *q)
 {
 	char name[8] = {};
@@ -255,7 +256,8 @@ int PROGRAM(client_wake, struct rpc_task *task, struct rpc_wait_queue *q)
 	bpf_map_delete_elem(&client_sleeper, &key);
 }
 
-/* Another one may get its address. User space keeps what was counted, and gives the number back. */
+/* The kernel frees an RPC client, and may give its address to another one. User space keeps the counts, and gives the
+ * number back. */
 TP(rpc_clnt_free)
 int PROGRAM(client_gone, struct rpc_clnt *clnt)
 {
@@ -269,7 +271,7 @@ int PROGRAM(client_gone, struct rpc_clnt *clnt)
 	m->gone = 1;
 }
 
-/* The lowest round-trip time of its TCP connection in the last minutes (net.ipv4.tcp_min_rtt_wlen). */
+/* Lowest round-trip time of the client's TCP connection in the last minutes (net.ipv4.tcp_min_rtt_wlen). */
 static __always_inline u32 min_rtt(struct rpc_clnt *clnt)
 {
 	struct rpc_xprt *xprt = BPF_CORE_READ(clnt, cl_xprt);
@@ -280,7 +282,7 @@ static __always_inline u32 min_rtt(struct rpc_clnt *clnt)
 		return 0;
 	sk = (void *)BPF_CORE_READ((struct sock_xprt *)xprt, inet);
 	us = sk ? BPF_CORE_READ(sk, rtt_min.s[0].v) : 0;
-	/* Nothing was measured yet. */
+	/* The kernel has not measured the time yet. */
 	return us == ~0U ? 0 : us;
 }
 
@@ -295,7 +297,7 @@ static __always_inline void mount_note(struct rpc_clnt *clnt, u32 minor, u32 dev
 	m->min_rtt_us = min_rtt(clnt);
 }
 
-/* Somebody reads mountstats: what is mounted where. */
+/* User space reads mountstats: notes the device and the version of each mount. */
 SEC("fentry/nfs_show_stats")
 int PROGRAM(client_mounted, struct seq_file *to, struct dentry *root)
 {
@@ -306,7 +308,7 @@ int PROGRAM(client_mounted, struct seq_file *to, struct dentry *root)
 
 	mount_note(BPF_CORE_READ(server, client), minor, dev);
 	mount_note(BPF_CORE_READ(server, client_acl), minor, dev);
-	/* Of no mount more than of another. */
+	/* Mounts share this RPC client: it has no device of its own. */
 	mount_note(BPF_CORE_READ(shared, cl_rpcclient), minor, 0);
 }
 

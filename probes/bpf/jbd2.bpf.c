@@ -6,7 +6,7 @@
  * Cost: two programs a wait, three a commit, two a sync; nothing on operations that do not wait.
  *
  * ext4 with fast_commit writes its log in the thread that waits, in ext4_fc_commit(), through which every sync goes.
- * What cannot be written that way it leaves to a transaction, for which it waits inside.
+ * Changes that cannot be written that way are left to a transaction, for which ext4_fc_commit() waits inside.
  */
 #include "lib/kernel.h"
 #define LOG_MAP jbd2_log
@@ -15,7 +15,7 @@
 #include "lib/log.h"
 #include "lib/waits.h"
 
-/* The functions in which threads wait. */
+/* Functions in which threads wait. */
 enum { TRANSACTION, FAST };
 
 #ifndef NFSCOPE_RAW /* a return probe on a function that sleeps loses returns: nothing stands in for fexit */
@@ -49,7 +49,7 @@ int PROGRAM(jbd2_fast_begin)
 	struct log_thread *t = log_thread();
 
 	log_enter();
-	/* Left over: the end before was skipped. Without the feature nothing else would find that. */
+	/* A wait that is left over: its end was skipped. Without fast_commit no later program would find it. */
 	if (t && t->t_wait && t->in == FAST) {
 		t->t_wait = 0;
 		log_count(EV_LOG_UNMATCHED);
@@ -72,7 +72,7 @@ int PROGRAM(jbd2_fast_end, struct journal_s *j)
 	}
 }
 
-/* No new changes while a commit gathers those before it. */
+/* A thread may make no new changes while a commit gathers those before it. */
 SEC("fentry/wait_transaction_locked")
 int PROGRAM(jbd2_lock_begin)
 {
@@ -99,8 +99,8 @@ int PROGRAM(jbd2_room_end)
 }
 
 /*
- * The commit's last tracepoint: where the journal's head was, and where it is. That has every block of the transaction;
- * the statistics of jbd2_run_stats leave out those that revoke.
+ * Last tracepoint of a commit: it has the journal's head before and after. The difference counts every block of the
+ * transaction; the statistics of jbd2_run_stats leave out blocks that revoke.
  */
 TP(jbd2_end_commit)
 int PROGRAM(jbd2_written, struct journal_s *j, struct transaction_s *t)
@@ -123,7 +123,7 @@ int PROGRAM(jbd2_commit)
 	log_write_begin();
 }
 
-/* The commit's last tracepoint but one, which names the device without any structure's layout. */
+/* Last tracepoint but one of a commit. It names the device without the layout of any structure. */
 TP(jbd2_run_stats)
 int PROGRAM(jbd2_committed, u32 dev)
 {
@@ -136,7 +136,7 @@ int PROGRAM(jbd2_committed, u32 dev)
 #define EXT4_FAST_COMMIT 0x10 /* fs/ext4/ext4.h, EXT4_MOUNT2_JOURNAL_FAST_COMMIT: the same from 5.10 to 6.12 */
 
 /*
- * Whether the file system has the feature. Without it some kernels (RHEL 9.0, Ubuntu's 5.15) still pass the first of
+ * True if the file system has fast_commit. Without it some kernels (RHEL 9.0, Ubuntu's 5.15) still pass the first of
  * these tracepoints, and not the second; later ones pass neither.
  */
 static __always_inline bool has_fast_commit(struct super_block *sb)

@@ -31,7 +31,8 @@ struct {
 	__type(value, struct lockd_procedure);
 } lockd_procedure SEC(".maps");
 
-/* Answers to LOCK, locks that were granted later, and clients that gave up. The least used one makes room. */
+/* Answers to LOCK, locks that were granted later, and clients that gave up. A new entry displaces the least used
+ * one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 512);
@@ -48,13 +49,13 @@ static __always_inline u32 word_at(u64 address)
 	return bpf_ntohl(word);
 }
 
-/* Words with this number of bytes, and their length before them. */
+/* Address behind an opaque of this length, whose length stands before it. */
 static __always_inline u64 behind_opaque(u64 at, u32 length)
 {
 	return at + 4 + ((length + 3) & ~3U);
 }
 
-/* What was answered: NLM's status, NLM_NO_STATUS or NLM_NO_REPLY. */
+/* Answer of a reply: NLM's status, NLM_NO_STATUS or NLM_NO_REPLY. */
 static __always_inline u32 answer_of(struct svc_rqst *rqst)
 {
 	u64 at = (u64)rqst->rq_res.head[0].iov_base;
@@ -80,8 +81,8 @@ static __always_inline u32 answer_of(struct svc_rqst *rqst)
 }
 
 /*
- * Whether the procedure has a status: NULL, the messages that are answered by a call of their own, and FREE_ALL have
- * none.
+ * True if replies of the procedure have a status: NULL, the messages that are answered by a call of their own, and
+ * FREE_ALL have none.
  */
 static __always_inline bool has_status(u32 procedure)
 {
@@ -96,7 +97,7 @@ int PROGRAM(lockd_answered, struct svc_rqst *rqst)
 
 	if (!rqst || rqst->rq_prog != NLM_PROGRAM)
 		return;
-	/* BTF of lockd may know transports by their name alone. */
+	/* A read by BPF_CORE_READ, because BTF of lockd may know transports by their name alone. */
 	if (table_shape.netns && BPF_CORE_READ(rqst, rq_xprt, xpt_net, ns.inum) != table_shape.netns)
 		return;
 	procedure = rqst->rq_proc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What lockd.bpf.c keeps. The Rust side gets these types from the object's BTF. */
+/* Types that lockd.bpf.c keeps. The Rust side gets these types from the object's BTF. */
 #ifndef NFSCOPE_LOCKD_H
 #define NFSCOPE_LOCKD_H
 
@@ -10,13 +10,13 @@
 #define NLM_NO_REPLY 11 /* dropped, or refused before it was executed */
 #define NLM_ANSWERS 12
 
-/* One procedure. */
+/* Requests of a procedure. */
 struct lockd_procedure {
 	u64 answers[NLM_ANSWERS];
-	struct time_hist duration; /* from when the request was read until it was answered */
+	struct time_hist duration; /* from reading a request until it was answered */
 };
 
-/* A client gives up a lock that it waits for. */
+/* Answer number for a client that gives up a lock for which it waits. */
 #define NLM_CANCELLED 12
 
 /* Answers of one status to LOCK of one client. Locks that were granted later count as granted. */

@@ -8,7 +8,7 @@ enum log_target {
 	LOG_TARGETS,
 };
 
-/* Per file system, by the device that it is mounted from (dev_t as in struct block_device). */
+/* Row for each file system, by the device that it is mounted from (dev_t as in struct block_device). */
 struct log_row {
 	struct time_hist wait; /* of threads, for the log */
 	struct time_hist commit; /* writes of the log itself */

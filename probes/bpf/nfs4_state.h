@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What lib/nfs4_state.h keeps of delegations, layouts and the laundromat. */
+/* Types that lib/nfs4_state.h keeps for delegations, layouts and the laundromat. */
 #ifndef NFSCOPE_NFS4_STATE_H
 #define NFSCOPE_NFS4_STATE_H
 
-/* Recalls that are under way at a time. One that finds no room is counted as a recall, but has no duration. */
+/* Recalls that are under way at a time. A recall without a free entry is counted, but has no duration. */
 #define STATE_RECALLS 1024
 /* Clients whose recalls and layouts are counted apart. User space empties the table before it is full. */
 #define STATE_CLIENTS 512
 
 enum state_kind { STATE_DELEGATION, STATE_LAYOUT, STATE_KINDS };
 
-/* For each enum state_kind. */
+/* Row for each enum state_kind. */
 struct state_row {
-	struct time_hist returned; /* recalls, until the client had returned it */
-	struct time_hist taken; /* recalls, until the server took it away */
+	struct time_hist returned; /* durations of recalls until the client returned the state */
+	struct time_hist taken; /* durations of recalls until the server took the state away */
 	u64 granted[3]; /* delegations: for reading, for writing, of a directory; layouts: the first */
 	u64 ended; /* delegations: DELEGRETURNs; layouts: all that ended */
 	u64 recalls;
@@ -39,13 +39,13 @@ struct state_client_key {
 
 struct state_client {
 	u64 recalls; /* of delegations */
-	u64 ended; /* of them, those that ended */
-	u64 ended_ns; /* their time */
+	u64 ended; /* recalls among them that ended */
+	u64 ended_ns; /* time of these recalls */
 	u64 forfeited;
 	u64 layouts; /* granted */
 };
 
-/* When the laundromat began and ended last: CLOCK_MONOTONIC. */
+/* Times when the laundromat began and ended last: CLOCK_MONOTONIC. */
 struct state_laundry {
 	u64 begun;
 	u64 ended;

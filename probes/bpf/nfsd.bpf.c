@@ -6,34 +6,34 @@
  * to user space. `make bench` counts the instructions.
  *
  * Operations are counted where the kernel counts them (sunrpc: tp svc_process stands behind vs_count[]++; nfsd: tp
- * nfsd_compound_status stands beside nfsd4_increment_op_stats()), so that the two agree exactly, duplicate-cache hits,
- * garbage arguments and drops included.
+ * nfsd_compound_status stands beside nfsd4_increment_op_stats()). Both counts therefore agree exactly, with
+ * duplicate-cache hits, garbage arguments and drops.
  */
 #include "lib/kernel.h"
-#include "lib/comes_again.h"
+#include "nfsd/comes_again.h"
 #include "lib/histogram.h"
 #include "nfsd.h"
 #include "lib/tables.h"
 #include "lib/time_hist.h"
 #include "lib/request.h"
-#include "lib/connection.h"
-#include "lib/nfsd_tables.h"
-#include "lib/threads.h"
+#include "nfsd/connection.h"
+#include "nfsd/nfsd_tables.h"
+#include "nfsd/threads.h"
 #include "lib/waits.h"
 #include "lib/client_address.h"
-#include "lib/client_accounting.h"
-#include "lib/slow.h"
-#include "lib/breakdown.h"
-#include "lib/watched.h"
-#include "lib/ops.h"
-#include "lib/stages.h"
+#include "nfsd/client_accounting.h"
+#include "nfsd/slow.h"
+#include "nfsd/breakdown.h"
+#include "nfsd/watched.h"
+#include "nfsd/ops.h"
+#include "nfsd/stages.h"
 #ifndef NFSCOPE_BENCH
-#include "lib/held.h"
-#include "lib/transports.h"
-#include "lib/pending.h"
+#include "nfsd/held.h"
+#include "nfsd/transports.h"
+#include "nfsd/pending.h"
 #ifndef NFSCOPE_RAW
-#include "lib/nfs4_state.h"
-#include "lib/upcall.h"
+#include "nfsd/nfs4_state.h"
+#include "nfsd/upcall.h"
 #endif
 #endif
 
@@ -44,7 +44,7 @@ static __always_inline struct connection *connection_with(u64 sk, u64 xprt)
 	if (!xprt)
 		return 0;
 	c = connection_of(xprt) ?: connection_make(xprt);
-	/* A transport at the address of one that was freed unseen. */
+	/* The transport has the address of an earlier one, which was freed unseen. */
 	if (c && c->sk != sk) {
 		c->sk = sk;
 		connection_clear(c);
@@ -68,9 +68,9 @@ static __always_inline void arrived(u64 sk, u64 xprt, u32 end_seq, u32 srtt_us, 
 }
 
 /*
- * Data is ready on a socket of a service. In softirq, or in the thread that held the socket's lock. sk_user_data is the
- * struct svc_sock, which begins with its svc_xprt. UDP and RDMA do not pass here or keep no sequence: their requests
- * have no queue time.
+ * Data is ready on a socket of a service. The hook runs in softirq, or in the thread that held the socket's lock.
+ * sk_user_data is the struct svc_sock, which begins with its svc_xprt. UDP and RDMA do not pass here or keep no
+ * sequence: their requests have no queue time.
  */
 #ifdef NFSCOPE_RAW
 SEC("kprobe/svc_data_ready")
@@ -84,9 +84,10 @@ int nfsd_arrive(struct pt_regs *ctx)
 }
 #else
 /*
- * Only one of the next two programs is loaded (Program::others in program_table.rs). The second has the verifier prove
- * that the socket is TCP's. It does not where BTF of sunrpc has types of its own in place of the kernel's (Debian's
- * 6.16 to 7.3 backports, DKMS modules). The first needs no proof. Without bpf_rdonly_cast it costs three more calls.
+ * Only one of the next two programs is loaded (Program::others in program_table.rs). The second needs a proof by the
+ * verifier that the socket is TCP's. The proof fails if BTF of sunrpc has types of its own in place of the kernel's
+ * (Debian's 6.16 to 7.3 backports, DKMS modules). The first needs no proof; without bpf_rdonly_cast it costs three more
+ * calls.
  */
 #ifndef NFSCOPE_BENCH
 TP(svcsock_data_ready)
@@ -117,9 +118,9 @@ int PROGRAM(nfsd_arrive, struct sock *sk)
 
 #if !defined(NFSCOPE_BENCH) && !defined(NFSCOPE_RAW)
 /*
- * A thread has accepted a connection. Its first call may have come before that, when nobody was told: clients send it
+ * A thread has accepted a connection. Its first call may have come before that, without svc_data_ready: clients send it
  * at once. TCP's clock of the connection then says when the last segment came, because the server has sent nothing but
- * acknowledgements: the call itself, or one behind it.
+ * acknowledgements: that segment is the call itself, or one behind it.
  */
 TP(svc_xprt_accept)
 int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
@@ -135,7 +136,8 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 	svsk = (void *)as_number((u64)xprt, IN_ACCEPT);
 	if (!svsk || connection_accepted((void *)svsk, r ? r->t_dequeue : 0) != TRANSPORT_TCP)
 		return;
-	/* What came before the thread was told of this one is another's, at the same address, whose end was skipped. */
+	/* An arrival before the thread was told of this connection belongs to an earlier one at the same address, whose
+	 * end was skipped. */
 	c = connection_of((u64)svsk);
 	if (c && r && c->ready < r->t_dequeue)
 		connection_clear(c);
@@ -153,7 +155,7 @@ int PROGRAM(nfsd_accept, struct svc_xprt *xprt)
 }
 #endif
 
-/* A connection's memory may serve another one. */
+/* A connection is freed: its memory may serve another one. */
 TP(svc_xprt_free)
 int PROGRAM(nfsd_xprt_free, struct svc_xprt *xprt)
 {
@@ -174,7 +176,7 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 	u64 now = bpf_ktime_get_ns();
 	struct request_record *r = request_get();
 
-	/* Threads of other services dequeue here, too. */
+	/* The name is compared, because threads of other services dequeue here, too. */
 	if (!r && maybe_nfsd(current_task()))
 		r = request_claim(bpf_get_current_pid_tgid(), now);
 	if (!r)
@@ -191,7 +193,7 @@ int PROGRAM(nfsd_dequeue, struct svc_rqst *rqst)
 		is_here(rqst, r);
 }
 
-/* Bytes of a record were read, all of it the last time; the transport is still this thread's alone. */
+/* Bytes of a record were read, at the last call all of it; the transport is still this thread's alone. */
 TP(svcsock_tcp_recv)
 int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 {
@@ -212,7 +214,7 @@ int PROGRAM(nfsd_receive, struct svc_xprt *xprt)
 	r->t_arrive = arrival_match(&c->arrivals, load32(ADDRESS(tcp->copied_seq)));
 }
 
-/* A thread that asks a daemon may sleep for seconds before the call is known. It is busy. */
+/* Marks a thread that asks a daemon as busy: it may sleep for seconds before the call is known. */
 static __always_inline void asks(struct request_record *r)
 {
 	struct svc_rqst *rqst = (void *)r->rqst;
@@ -253,7 +255,7 @@ int PROGRAM(nfsd_upcall, struct cache_detail *cache)
 }
 
 #if !defined(NFSCOPE_RAW) && !defined(NFSCOPE_BENCH)
-/* Nothing else that an nfsd thread does waits in here, and other tasks seldom do. */
+/* An nfsd thread waits in this function for nothing else, and other tasks seldom call it. */
 SEC("fentry/wait_for_completion_interruptible_timeout")
 int PROGRAM(nfsd_ask)
 {
@@ -274,7 +276,8 @@ int PROGRAM(nfsd_answer)
 		upcall_awake(r, 0);
 }
 
-/* Stable storage of which clients there are, so that they can reclaim their state after a restart (RFC 8881, 8.4.2.1).
+/* Functions that ask nfsdcld: stable storage of the known clients, so that they can reclaim their state after a restart
+ * (RFC 8881, 8.4.2.1).
  */
 #define TRACKING(function, begin, end)                      \
 	SEC("fentry/" #function) int PROGRAM(begin)         \
@@ -296,7 +299,7 @@ TRACKING(nfsd4_client_record_create, nfsd_track, nfsd_tracked)
 TRACKING(nfsd4_client_record_check, nfsd_lookup, nfsd_looked_up)
 TRACKING(nfsd4_client_record_remove, nfsd_untrack, nfsd_untracked)
 
-/* A SETATTR, REMOVE or RENAME gives clients a moment to return a delegation before it is put off:
+/* A SETATTR, REMOVE or RENAME gives clients a moment to return a delegation before the answer is NFS4ERR_DELAY:
  * NFSD_DELEGRETURN_TIMEOUT. */
 SEC("fentry/nfsd_wait_for_delegreturn")
 int PROGRAM(nfsd_recall)
@@ -356,13 +359,13 @@ int PROGRAM(nfsd_ops_begin, struct svc_rqst *rqst)
 	if (!r)
 		return;
 	if (r->stage != RUNNING && rqst && is_here(rqst, r))
-		begin_skipped(r, rqst, now); /* nfsd_run was skipped */
+		begin_skipped(r, rqst, now); /* the program nfsd_run was skipped */
 	if (r->stage != RUNNING)
 		return;
 #ifndef NFSCOPE_RAW
 	compound_args(r, true);
 #endif
-	/* Decoding is the COMPOUND's own. */
+	/* Decoding belongs to the COMPOUND, not to its first op. */
 	waits_skip(r);
 	r->t_first = now;
 	r->t_op = now;
@@ -410,7 +413,7 @@ int PROGRAM(nfsd_op_end, u32 asked, u32 done, u32 status, const char *name)
 #else
 	u64 ns = elapsed(r->t_op, now);
 
-	/* An op out of order is answered without tp nfsd_compound. */
+	/* The arguments may be unknown: an op out of order is answered without tp nfsd_compound. */
 	if (!r->ops)
 		compound_args(r, false);
 	done--;
@@ -446,7 +449,7 @@ int PROGRAM(nfsd_write_done, void *rqst, void *fh, u64 offset, u32 len)
 }
 #endif
 
-/* The reply is encoded; sending it comes next. Of the two tracepoints that stand here, the one that has the request. */
+/* The reply is encoded; sending it comes next. Of the two tracepoints at this point, this one has the request. */
 TP(svc_stats_latency)
 int PROGRAM(nfsd_reply, struct svc_rqst *rqst)
 {
@@ -454,7 +457,7 @@ int PROGRAM(nfsd_reply, struct svc_rqst *rqst)
 
 	if (!r || !rqst)
 		return;
-	/* Of the request before: all from its sending to this one's beginning was skipped. */
+	/* The record is of the request before: all programs from its sending to this one's beginning were skipped. */
 	if (r->stage == REPLYING)
 		end_late(r, bpf_ktime_get_ns());
 	if (r->stage < RUNNING)
@@ -480,20 +483,21 @@ int PROGRAM(nfsd_drop, struct svc_rqst *rqst)
 	struct request_record *r = request_get();
 	u32 length = rqst ? READ(rqst, rq_arg.len) : SHORTEST_CALL;
 
-	/* Read here, while the verifier knows a pointer: what equals a number is one to the compiler. */
+	/* The length is read here, while the verifier knows the pointer: after a comparison with a number the compiler
+	 * would use the number. */
 	barrier_var(length);
 	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DROPPED);
 	/*
-	 * Too short for a call: the thread asked nobody, and the kernel has not put it aside. Longer ones are dropped
-	 * for other reasons, too.
+	 * Refuses a message that is too short for a call: the thread asked no daemon, and the kernel has not deferred
+	 * it. Longer ones are dropped for other reasons, too.
 	 */
 	if (r && r->stage == DEQUEUED && !r->t_busy && r->rqst == (u64)rqst && length < SHORTEST_CALL)
 		refused_for(r, rqst, REFUSED_FORMAT);
 	request_end(rqst, 0);
 }
 
-/* Put aside until mountd answers; the kernel then drops it, and serves it again as a new request. */
+/* The kernel defers the request until mountd answers: it drops it now, and serves it again as a new request. */
 TP(svc_defer)
 int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 {
@@ -501,14 +505,15 @@ int PROGRAM(nfsd_defer, struct svc_rqst *rqst)
 
 	if (rqst && is_nfs(rqst) && is_here(rqst, r))
 		count(EV_DEFERRED);
-	/* Its drop is none for its form. */
+	/* The drop that follows has nothing to do with the request's form. */
 	if (r && r->stage == DEQUEUED)
 		r->rqst = 0;
 }
 
 #ifndef NFSCOPE_RAW
 /*
- * The thread looks for work: it has no request. Loaded only where programs can be skipped, so that none is left over.
+ * The thread looks for work: it has no request. The program is loaded only where programs can be skipped, so that no
+ * request is left over.
  */
 SEC("fentry/svc_recv")
 int PROGRAM(nfsd_idle, struct svc_rqst *rqst)
@@ -517,12 +522,13 @@ int PROGRAM(nfsd_idle, struct svc_rqst *rqst)
 
 	if (!r)
 		return;
-	/* The last call that this thread read never began here: its every program was skipped. */
+	/* All programs of the last call that this thread read were skipped: it never began here. */
 	if (r->stage < RUNNING && (u64)rqst->rq_stime > r->t_run)
 		begin_late(r, rqst);
 	if (r->stage >= RUNNING || r->t_busy)
 		end_late(r, bpf_ktime_get_ns());
-	/* What it dequeued held no call. If its next dequeue is skipped, this one must not stand for it. */
+	/* The transport that the thread dequeued held no call. If the next dequeue is skipped, this one must not stand
+	 * for it. */
 	r->stage = IDLE;
 }
 #endif

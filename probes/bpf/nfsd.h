@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What nfsd.bpf.c keeps. The Rust side gets these types from the object's BTF. */
+/* Types that nfsd.bpf.c keeps. The Rust side gets these types from the object's BTF. */
 #ifndef NFSCOPE_NFSD_H
 #define NFSCOPE_NFSD_H
 
@@ -7,8 +7,8 @@
 #include "wait_kind.h"
 
 /*
- * Index of a version: one NFSv3, one for each NFSv4 minor version, one for NFSv4 requests that carry none which this
- * kernel serves (NULL, minor version mismatch, undecodable header).
+ * Index of a version: one for NFSv3, one for each NFSv4 minor version, and one for NFSv4 requests without a minor
+ * version that this kernel serves (NULL, minor version mismatch, undecodable header).
  */
 enum version {
 	V3,
@@ -32,7 +32,7 @@ enum op_row {
 	FIRST_V4_OP = 3,
 	V4_ILLEGAL = 76,
 	V4_OPS = V4_ILLEGAL + 1 - FIRST_V4_OP,
-	/* Operation 0, which there is none of: that of the first one has the first free row. */
+	/* Row of operation 0, which does not exist: the first operation then has the first free row. */
 	ROW_V4 = ROW_ACL + ACL_PROCS - FIRST_V4_OP,
 	ROW_V4_NULL = ROW_V4 + FIRST_V4_OP + 3 * V4_OPS,
 	OP_ROWS,
@@ -40,12 +40,12 @@ enum op_row {
 
 enum stability { UNSTABLE, DATA_SYNC, FILE_SYNC, STABILITIES };
 
-/* Of a request. ASKING is the part of receiving it in which the thread waits for a daemon's answer. */
+/* Phases of a request. ASKING is the part of RECEIVE that waits for a daemon of user space. */
 enum phase { QUEUE, RECEIVE, ASKING, EXECUTE, REPLY, PHASES };
 
-/* Whom an nfsd thread asks: the kernel's caches that daemons fill (net/sunrpc/cache.c), and nfsdcld. */
+/* Daemons that an nfsd thread asks: through the kernel's caches that daemons fill (net/sunrpc/cache.c), and nfsdcld. */
 enum upcall {
-	UPCALL_OTHER, /* a cache that is not known here */
+	UPCALL_OTHER, /* a cache that is not in this list */
 	UPCALL_CLIENT, /* auth.unix.ip: rpc.mountd */
 	UPCALL_GROUPS, /* auth.unix.gid: rpc.mountd */
 	UPCALL_EXPORT, /* nfsd.export: rpc.mountd */
@@ -56,25 +56,26 @@ enum upcall {
 	UPCALLS,
 };
 
-/* For each enum upcall. */
+/* Row for each enum upcall. */
 struct upcall_row {
-	struct time_hist wait; /* of threads; several can wait for one answer */
+	struct time_hist wait; /* waits of threads; several can wait for one answer */
 	u64 asked;
 };
 
 #define SIZE_BUCKETS 32
 #define COUNT_BUCKETS 12
-/* Numbers of slots that are counted one by one, which takes less than to find a bucket; buckets that they fill. */
+/* Number of slots in use up to which each value has a counter, which is cheaper than a bucket; buckets that these
+ * values fill. */
 #define SLOTS_TOLD 9
 #define SLOTS_BUCKETS_TOLD 4
 
-/* Per row of the operation table and shard. */
+/* Row for each operation and shard. */
 struct op_times {
 	struct time_hist duration;
-	u64 wait_ns[ALL_WAITS]; /* of the same time; the rest is CPU time */
+	u64 wait_ns[ALL_WAITS]; /* parts of the same time; the rest is CPU time */
 };
 
-/* A client and an export: its address (IPv4 as mapped into IPv6), its number (see lib/client_accounting.h). */
+/* A client and an export: its address (IPv4 as mapped into IPv6), its number (see nfsd/client_accounting.h). */
 struct client_key {
 	u64 client[2];
 	u64 export;
@@ -83,43 +84,43 @@ struct client_key {
 #define CLIENT_SEEN_SHIFT 30
 
 /*
- * Per client, export and shard. Requests and operations share a word, which costs one addition and no memory: the low
- * REQUEST_BITS bits are requests, the others operations. What user space adds up are differences between two readings,
- * and it reads every ten seconds: they are exact while fewer than 2^32 of each come in between, whatever overflows.
+ * Row for each client, export and shard. Requests and operations share a word, which costs one addition and no memory:
+ * the low REQUEST_BITS bits are requests, the others operations. User space adds up differences between two readings,
+ * every ten seconds. They are exact while fewer than 2^32 of each come in between, in spite of overflows.
  */
 #define REQUEST_BITS 32
 
 struct client_row {
 	u64 requests_ops;
 	u64 ns;
-	u64 reply_ns; /* sending replies */
+	u64 reply_ns; /* time to send replies */
 	u64 read_bytes; /* that READs returned */
 	u64 write_bytes; /* that WRITEs stored */
 	u32 seen; /* when the last request ended: nanoseconds >> CLIENT_SEEN_SHIFT */
 	u32 srtt_us; /* its connection's, times eight; 0: not TCP */
 };
 
-/* More of the first rows of clients and exports, of all CPUs. */
+/* Additional counts for the first rows of clients and exports, shared by all CPUs. */
 #define SESSION_ROWS 2048
 
 struct session_row {
 	u64 slots_free; /* requests of a session that were sent while another slot was free */
-	u64 slots_full; /* with every slot in use */
+	u64 slots_full; /* requests that were sent with every slot in use */
 	u64 stable; /* WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs: acknowledged ones */
-	u64 unwaited_writes; /* of them, WRITEs that waited for no log and no disk */
+	u64 unwaited_writes; /* WRITEs among them that waited for no log and no disk */
 	u64 unwaited_commits;
-	u64 v3_walks; /* requests that only walk a path: LOOKUP, ACCESS and READLINK, with what frames them */
+	u64 v3_walks; /* requests that only walk a path: LOOKUP, ACCESS and READLINK, with ops that frame them */
 	u64 v4_walks;
 	u64 opens; /* requests with an OPEN */
-	u64 open_ns; /* execution of these, and of v4_walks */
-	u32 slots; /* that its session was granted when it was used last; 0: no session */
+	u64 open_ns; /* execution time of opens and v4_walks */
+	u32 slots; /* slots that its session was granted when it was used last; 0: no session */
 	u32 min_rtt_us; /* lowest round-trip time of the connection used last, in the last minutes; 0: not known */
 };
 
 #define HANDLE_BYTES 128
 #define ROW_WORDS ((OP_ROWS + 63) / 64)
 
-/* Which operations are reported one by one. Set by user space, and only while somebody listens. */
+/* Selects the operations that are reported one by one. Set by user space, and only while there is a subscriber. */
 struct slow_want {
 	u64 over_ns; /* longer than that; all ones: none */
 	u64 client[2]; /* this address; zero: any */
@@ -127,14 +128,14 @@ struct slow_want {
 	u64 rows[ROW_WORDS]; /* bits: which rows of the operation table */
 };
 
-/* How many were reported since, and how many were not for lack of room or because of the limit. */
+/* Number of operations that were reported, and of those left out for lack of room or because of the limit. */
 struct slow_count {
-	u64 second; /* the running one's beginning */
+	u64 second; /* begin of the current second */
 	u64 in_second;
 	u64 left_out;
 };
 
-/* One operation that took longer. */
+/* An operation that took longer than slow_want.over_ns. */
 struct slow_event {
 	u64 end_ns; /* CLOCK_MONOTONIC */
 	u64 ns;
@@ -145,11 +146,11 @@ struct slow_event {
 	u32 bytes;
 	u32 stability;
 	u32 handle_size; /* of its file handle; 0: none, or not to be had */
-	u32 unused;
+	u32 xid; /* RFC 5531, big-endian; 0: not to be had */
 	u8 handle[HANDLE_BYTES];
 };
 
-/* By what operations are told apart, as bits; a file by its export, too. */
+/* Dimensions by which operations are grouped, as bits; a file includes its export. */
 enum breakdown_by {
 	BY_CLIENT = 1,
 	BY_EXPORT = 2,
@@ -162,10 +163,11 @@ enum breakdown_by {
 #define BREAKDOWN_OTHER 0xffffffff
 #define BREAKDOWN_NO_USER 0xffffffff
 
-/* Which operations are broken down, and how. Set by user space, and only while somebody looks. */
+/* Selects the operations that are grouped, and the dimensions. Set by user space, and only while there is a
+ * subscriber. */
 struct breakdown_want {
 	u64 client[2]; /* this address; zero: any */
-	enum breakdown_by by; /* 0: nobody looks */
+	enum breakdown_by by; /* 0: no subscriber */
 	u32 unused;
 	u64 rows[ROW_WORDS]; /* bits: which rows of the operation table */
 };
@@ -177,20 +179,20 @@ struct breakdown_row {
 	u64 write_bytes;
 };
 
-/* What was estimated of its own cost, and operations without any row. */
+/* Estimated cost of the break-down itself, and operations without any row. */
 struct breakdown_count {
 	u64 cost_ns;
 	u64 lost;
 };
 
-/* Zero where operations are not told apart by it. */
+/* Key of a row; zero in dimensions by which operations are not grouped. */
 struct breakdown_key {
 	u64 client[2];
-	u64 export; /* its number: lib/client_accounting.h */
-	u8 file[24]; /* the file system's own id of the file; of a longer one the first bytes */
-	u64 file_hash; /* of all bytes of a longer one */
+	u64 export; /* its number: nfsd/client_accounting.h */
+	u8 file[24]; /* the file system's own id of the file; its first bytes if it is longer */
+	u64 file_hash; /* hash of all bytes of a longer id */
 	u32 user;
-	u32 row; /* of the operation table; BREAKDOWN_OTHER: what found no row */
+	u32 row; /* row of the operation table; BREAKDOWN_OTHER: operations without a row of their own */
 	u32 shard;
 	u8 file_kind; /* enum fid_type */
 	u8 file_size; /* bytes of the id, all of them */
@@ -198,20 +200,21 @@ struct breakdown_key {
 	u8 unused;
 };
 
-/* What a thread has in hand. User space asks for it by the thread's number: lib/held.h. */
+/* Operation that a thread has in hand. User space asks for it by the thread's number: nfsd/held.h. */
 struct held_op {
 	u32 row; /* of the operation table; OP_ROWS: none, or not to be had */
 	u32 handle_size; /* of its file handle; 0: none, or not to be had */
+	u32 xid; /* RFC 5531, big-endian; 0: not to be had */
 	u8 handle[HANDLE_BYTES];
 };
 
-/* Connections with requests that no thread takes. User space asks for them: lib/pending.h. */
+/* Connections with requests that no thread takes. User space asks for them: nfsd/pending.h. */
 struct pending {
 	u64 connections;
 	u64 since_ns; /* the oldest of them, CLOCK_MONOTONIC; 0: none */
 };
 
-/* What requests come over: net/sunrpc. */
+/* Transports of requests: net/sunrpc. */
 enum transport { TRANSPORT_TCP, TRANSPORT_RDMA, TRANSPORT_UDP, TRANSPORT_OTHER, TRANSPORTS };
 
 /* Why a connection is closed. */
@@ -230,18 +233,18 @@ struct transport_counts {
 	u64 closed[TRANSPORTS][CLOSED_REASONS];
 };
 
-/* The server's sockets as they stand. User space asks for them: lib/transports.h. */
+/* The server's sockets at the moment. User space asks for them: nfsd/transports.h. */
 struct transports_now {
 	u64 server; /* struct svc_serv; 0: none was seen */
 	u64 open[TRANSPORTS]; /* connections */
 	u64 listening[TRANSPORTS];
 	u64 drops; /* packets of new connections that TCP dropped at listeners */
-	u32 limited; /* connections that the kernel's limit is for */
+	u32 limited; /* connections for which the kernel's limit is */
 	u32 threads;
 	u32 most; /* the limit that was set; 0: the kernel's own */
-	u32 torn; /* a list changed meanwhile: what was counted is not all */
+	u32 torn; /* a list changed meanwhile: the counts are incomplete */
 	u32 unacked; /* connections in nfsd_unacked, and those that found no room there */
-	u32 unacked_known; /* this kernel has what tells them */
+	u32 unacked_known; /* this kernel has the fields that are needed */
 };
 
 #define UNACKED_ROWS 64
@@ -250,16 +253,16 @@ struct transports_now {
 struct unacked {
 	u64 xprt;
 	u64 client[2];
-	u64 delivered_us; /* nothing has arrived at the client since, though it was sent; 0: nothing is on its way */
+	u64 delivered_us; /* nothing has arrived at the client since, though data was sent; 0: nothing is on its way */
 	u32 first; /* sequence number of the oldest byte that is not acknowledged */
 	u32 bytes; /* not acknowledged */
 	u32 retransmits; /* of the oldest byte, since anything was acknowledged */
-	u32 window; /* how much the client takes */
+	u32 window; /* bytes that the client takes */
 };
 
 /*
- * A client and an operation's answer: a status of lib/comes_again.h; or a lock that was granted. Or, in row OP_ROWS, a
- * call that became no operation, and enum refused_for.
+ * Answer of an operation to a client: a status of nfsd/comes_again.h, or a lock that was granted. Row OP_ROWS is for
+ * calls that became no operation; their status is enum refused_for.
  */
 struct client_answer_key {
 	u64 client[2];
@@ -277,7 +280,7 @@ enum refused_for {
 
 #define CLIENT_ANSWERS 256
 
-/* Per version and shard. Read and written bytes are those that READ returned and WRITE stored. */
+/* Row for each version and shard. Read and written bytes are those that READ returned and WRITE stored. */
 struct version_row {
 	struct time_hist residence;
 	struct time_hist compound;
@@ -295,25 +298,25 @@ struct version_row {
 	u64 slots[SLOTS_TOLD]; /* requests by slots in use */
 	u64 slots_more[COUNT_BUCKETS - SLOTS_BUCKETS_TOLD]; /* by powers of two, of those with SLOTS_TOLD and more */
 	u64 slots_more_sum;
-	u64 slots_full; /* of all, those that were sent with every slot in use */
+	u64 slots_full; /* requests among all that were sent with every slot in use */
 	u64 replays; /* COMPOUNDs answered from their slot */
-	/* What the rows of clients and exports have, and what found no row: added after it was added to them. */
+	/* Sums of the rows of clients and exports and of operations without a row: added after those rows. */
 	u64 accounted_ops;
 	u64 accounted_ns;
 };
 
-/* Per pool and shard. */
+/* Row for each pool and shard. */
 struct pool_row {
 	struct time_hist queue;
 	u64 busy_ns;
 };
 
-/* Per pool, shared by all CPUs: what needs one truth. */
+/* State of each pool, shared by all CPUs because it needs one truth. */
 struct pool_now {
 	u64 busy;
 	u64 saturated_since; /* 0 while a thread is free */
 	u64 saturated_ns;
-	u32 threads; /* running when last looked at */
+	u32 threads; /* threads that ran at the last request */
 	u32 limit; /* most that may run; 0 where the kernel has no dynamic pools */
 	u64 unused[12]; /* two lines, which processors fetch together: pools that CPUs do not share share none */
 };
@@ -324,7 +327,7 @@ struct error_key {
 	u32 shard;
 };
 
-/* Rare things, per CPU. */
+/* Rare events, per CPU. */
 enum event {
 	EV_DROPPED,
 	EV_DEFERRED,
@@ -339,8 +342,8 @@ enum event {
 	EV_SKIPPED,
 	EV_ERROR_FULL, /* no room for another (op, status) pair */
 	EV_CLIENT_FULL, /* no row for another client and export */
-	EV_ELSEWHERE, /* of the NFS server of another network namespace */
-	EV_ELSEWHERE_V3, /* the same: an NFSv3 procedure, which kernels count together with those here */
+	EV_ELSEWHERE, /* request to the NFS server of another network namespace */
+	EV_ELSEWHERE_V3, /* of EV_ELSEWHERE an NFSv3 procedure, which kernels count together with those here */
 	EV_NO_CLOCK, /* a request over UDP or RDMA: nothing tells when it arrived */
 	EV_RECALL_FULL, /* a recall without a duration: STATE_RECALLS are under way */
 	EV_WAIT_OUTSIDE, /* a wait that does not fit into the duration of its operation: its rest belongs to none */

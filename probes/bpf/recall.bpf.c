@@ -8,7 +8,7 @@
 #include "lib/kernel.h"
 #include "lib/tables.h"
 
-/* By the device number of the mount's super block; 0 for a file that this host does not know (any more). */
+/* Recalls by the device number of the mount's super block; 0 for a file that this host does not know (any more). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 256);

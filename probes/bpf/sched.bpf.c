@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sched: where a thread that executes an NFS operation waits, as far as no log tells it.
+ * sched: waits of a thread that executes an NFS operation, except for those that a log probe sees.
  *
- * With the scheduler's books (lib/waits.h): when it waits for I/O. Cost: two programs each time that a task of the host
- * blocks for I/O, which end at its name where it is no nfsd thread (`lab bench --per-program`); nothing at a context
- * switch. The same two each time that a task is throttled, or reclaims memory, both of which take far longer.
+ * With the scheduler's books (lib/waits.h): waits for I/O. Cost: two programs each time that a task of the host blocks
+ * for I/O, which end at its name if it is no nfsd thread (`lab bench --per-program`); nothing at a context switch. The
+ * same two each time that a task is throttled, or reclaims memory, both of which take far longer.
  *
- * Without them: when it leaves its CPU, and when it comes back. Cost: one program at every context switch of the host.
- * Of a task that is no nfsd thread it reads the first half of its name and ends.
- *
+ * Without the books: when the thread leaves its CPU, and when it comes back. Cost: one program at every context switch
+ * of the host. For a task that is no nfsd thread it reads the first half of the name and ends.
  */
 #include "lib/kernel.h"
 #include "lib/tables.h"
@@ -39,7 +38,7 @@ int PROGRAM(sched_iot_end)
 	disk_leave();
 }
 
-/* Too many pages of the device, or of all, are dirty: who writes waits until some are stored. */
+/* Too many pages of the device, or of all devices, are dirty: a writer waits until some are stored. */
 SEC("fentry/balance_dirty_pages")
 int PROGRAM(sched_dirty)
 {
@@ -52,7 +51,7 @@ int PROGRAM(sched_dirty_end)
 	rare_leave(THROTTLE);
 }
 
-/* Only what it sleeps in there counts: the rest of reclaim is CPU time. */
+/* Only the thread's sleep in this function counts: the rest of reclaim is CPU time. */
 TP(mm_vmscan_direct_reclaim_begin)
 int PROGRAM(sched_reclaim)
 {

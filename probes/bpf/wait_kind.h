@@ -2,14 +2,14 @@
 #ifndef NFSCOPE_WAIT_KIND_H
 #define NFSCOPE_WAIT_KIND_H
 
-/* What an nfsd thread does while it is not on a CPU. */
+/* Reasons for which an nfsd thread is not on a CPU. */
 enum wait {
 	RUNQUEUE, /* runnable: waits for a CPU */
 	LOG, /* asleep inside a file system's log wait */
 	DISK, /* asleep for block I/O, outside the log */
 	LOCK, /* any other sleep */
 	WAITS,
-	/* Rare ones. They are kept apart, so that operations without them pay nothing: lib/waits.h. */
+	/* Rare reasons. They are kept apart, so that operations without them pay nothing: lib/waits.h. */
 	THROTTLE = WAITS, /* asleep because too much written data waits to be stored */
 	UPCALL, /* asleep until a daemon answers: rpc.mountd, rpc.idmapd, rpc.svcgssd, nfsdcld */
 	RECALL, /* asleep until a client returns a delegation */

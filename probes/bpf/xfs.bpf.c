@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * xfs: how long threads wait for the XFS log, how long its buffers (iclogs) take to be written, how many bytes they
- * have, and which of an NFS operation's waits are for the log: for a checkpoint to be durable, or for room; and which
- * are for a disk, because XFS does not wait for its metadata in io_schedule().
+ * xfs: how long threads wait for the XFS log, how long its buffers (iclogs) take to be written, and how many bytes they
+ * have. It also finds which of an NFS operation's waits are for the log (for a checkpoint to be durable, or for room),
+ * and which are for a disk, because XFS does not wait for its metadata in io_schedule().
  *
  * Cost: two short programs a log force, two a written iclog; two a buffer of metadata that is read or written while a
  * thread waits for it, and two each time that a thread of the host sleeps for a semaphore. Nothing on operations that
  * do none of these.
  *
- * A log force without XFS_LOG_SYNC only sets the write in motion: the kernel's own threads do that, and wait for
- * nothing.
+ * A log force without XFS_LOG_SYNC only starts the write: the kernel's own threads do that, and wait for nothing.
  */
 #include "lib/kernel.h"
 #define LOG_MAP xfs_log
@@ -26,8 +25,8 @@
 enum { FORCE };
 
 /*
- * Those that are being written; a log has eight at most. Not a map that forgets the oldest (LRU): before 6.16 each CPU
- * would keep 128 of its entries to itself.
+ * Iclogs that are being written; a log has eight at most. It is a plain hash: one that forgets the oldest entries (LRU)
+ * would reserve 128 of them for each CPU before 6.16.
  */
 struct iclog_write {
 	u64 since;
@@ -126,7 +125,7 @@ static __always_inline bool is_under_io(u64 semaphore)
 	return BPF_CORE_READ(bp, b_flags) & (XBF_READ | XBF_WRITE);
 }
 
-/* Only threads that sleep come here. All threads pass the tracepoints xfs_buf_lock and xfs_buf_lock_done. */
+/* Only threads that sleep call this function. All threads pass the tracepoints xfs_buf_lock and xfs_buf_lock_done. */
 SEC("fentry/__down")
 int PROGRAM(xfs_lock_begin)
 {
@@ -134,7 +133,7 @@ int PROGRAM(xfs_lock_begin)
 
 	if (!maybe_nfsd(current_task()))
 		return;
-	/* The argument as a number. */
+	/* Reads the argument as a number. */
 	bpf_probe_read_kernel(&semaphore, sizeof(semaphore), ctx);
 	if (is_under_io(semaphore))
 		disk_enter();
@@ -157,7 +156,7 @@ int PROGRAM(xfs_write_begin, struct xlog *log, struct xlog_in_core *iclog, u64 b
 	log_written(w.dev, READ(log, l_targ, bt_dev) != READ(mp, m_ddev_targp, bt_dev), bytes);
 }
 
-/* Durable; those that wait for it are about to be woken. */
+/* The iclog is durable; threads that wait for it are about to be woken. */
 SEC("fentry/xlog_state_done_syncing")
 int PROGRAM(xfs_write_end, struct xlog_in_core *iclog)
 {

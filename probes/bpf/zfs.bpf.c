@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * zfs: the intent log of OpenZFS. How long threads wait for it, how long its blocks take to be written and flushed and
- * to which devices they go, and what stands in where there is no log to wait for: datasets with sync=disabled, waits
- * for a whole transaction group, the write throttle.
+ * zfs: the intent log of OpenZFS. It measures how long threads wait for the log, how long its blocks take to be written
+ * and flushed, and to which devices they go. It also measures what takes the place of the log: datasets with
+ * sync=disabled, waits for a whole transaction group, the write throttle.
  *
  * A wait is one zil_commit_impl(), which counts itself in the kstat zil_commit_count. zil_commit() around it returns
  * at once on datasets with sync=disabled (module/zfs/zil.c, OpenZFS 2.1 to 2.4).
  *
  * Cost: four programs a wait, three a log block, two for a transaction group and for a wait in the throttle; one short
- * one for every read and write of a vdev.
+ * program for every read and write of a vdev.
  */
 #include "lib/kernel.h"
 #include "lib/histogram.h"
 #include "zfs.h"
-#include "lib/zfs_kernel.h"
+#include "zfs/kernel.h"
 #include "lib/tables.h"
 #include "lib/time_hist.h"
 #include "lib/waits.h"
 
 TABLE(zfs_event, ZFS_EVENTS, enum zfs_event, u64);
 
-/* Of all CPUs: a row has some 7 KB, and what it counts takes some ten microseconds at least. */
+/* Row of each pool, for all CPUs: a row has some 7 KB, and each event that it counts takes at least some ten
+ * microseconds. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16);
@@ -101,7 +102,7 @@ static __always_inline struct zfs_pool_row *pool_row(u64 spa)
 	return row_by(&k);
 }
 
-/* This thread enters a function; of those that it can be in, none calls itself. */
+/* This thread enters a function; none of the functions in enum zfs_inside calls itself. */
 static __always_inline void enter(enum zfs_inside what, u64 spa)
 {
 	struct zfs_since_key k = { .tid = bpf_get_current_pid_tgid(), .inside = what };
@@ -109,11 +110,11 @@ static __always_inline void enter(enum zfs_inside what, u64 spa)
 
 	if (!bpf_map_update_elem(&zfs_since, &k, &now, BPF_NOEXIST))
 		return;
-	/* The end before was not seen; or there is no room. */
+	/* The end of the last call was not seen; or there is no room. */
 	count(bpf_map_update_elem(&zfs_since, &k, &now, BPF_EXIST) ? EV_ZFS_FULL : EV_ZFS_UNMATCHED);
 }
 
-/* It leaves it. Since when it was inside, and for which pool; 0: not known. */
+/* This thread leaves a function. Returns when it entered, and for which pool; 0: not known. */
 static __always_inline struct zfs_since leave(enum zfs_inside what)
 {
 	struct zfs_since_key k = { .tid = bpf_get_current_pid_tgid(), .inside = what };
@@ -128,7 +129,7 @@ static __always_inline struct zfs_since leave(enum zfs_inside what)
 	return was;
 }
 
-/* A commit of a dataset with this `sync`: counts it, and remembers how the dataset is set. */
+/* Counts a commit of a dataset with this `sync`, and remembers the dataset's properties. */
 static __always_inline void asked(u64 zilog, u64 spa, u32 sync)
 {
 	struct zfs_dataset_now now = { .sync = sync, .logbias = FIELD8(zilog, zilog, zl_logbias) }, *known;
@@ -181,7 +182,7 @@ int zfs_wait_end(void *ctx)
 	return 0;
 }
 
-/* Acknowledged without durability. */
+/* The commit is acknowledged without durability. */
 BEGINNING(zil_commit)
 int zfs_commit(void *ctx)
 {
@@ -205,7 +206,8 @@ int zfs_txg_wait(void *ctx)
 	return 0;
 }
 
-/* Called with the block's own address when it is issued, and with others when data that it refers to join it. */
+/* Called with the block's own address when it is issued, and with other addresses when data that the block refers to
+ * joins it. */
 BEGINNING(zil_lwb_add_block)
 int zfs_lwb_issue(void *ctx)
 {
@@ -214,7 +216,7 @@ int zfs_lwb_issue(void *ctx)
 
 	if ((u64)SECOND(ctx) != lwb + OFFSET(lwb, lwb_blk))
 		return 0;
-	/* Structures are used again: one whose end was not seen is overwritten. */
+	/* An entry whose end was not seen is overwritten, because ZFS uses the structures again. */
 	if (bpf_map_update_elem(&zfs_lwb, &lwb, &b, BPF_ANY))
 		count(EV_ZFS_FULL);
 	return 0;
@@ -281,7 +283,7 @@ int zfs_vdev_write(void *ctx)
 	bytes = FIELD64(zio, zio, io_size);
 	known = bpf_map_lookup_elem(&zfs_device, &k);
 	if (!known) {
-		/* Another one may be first. */
+		/* Another CPU may have added the entry first. */
 		if (!bpf_map_update_elem(&zfs_device, &k, &bytes, BPF_NOEXIST))
 			return 0;
 		known = bpf_map_lookup_elem(&zfs_device, &k);
@@ -316,7 +318,7 @@ BEGINNING(dmu_tx_wait)
 int zfs_throttle(void *ctx)
 {
 	enter(IN_THROTTLE, pool_of_tx(FIRST(ctx)));
-	/* Until the pool's disks have taken what is to be written. */
+	/* Waits until the pool's disks have taken the data to be written. */
 	rare_enter(THROTTLE);
 	return 0;
 }

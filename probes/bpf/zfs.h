@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What zfs.bpf.c keeps. The Rust side gets these types from the object's BTF. */
+/* Types that zfs.bpf.c keeps. The Rust side gets these types from the object's BTF. */
 #ifndef NFSCOPE_ZFS_H
 #define NFSCOPE_ZFS_H
 
@@ -9,14 +9,14 @@
 /* Property `sync` of a dataset: ZFS_SYNC_* of include/sys/fs/zfs.h. */
 enum zfs_sync { ZFS_STANDARD, ZFS_ALWAYS, ZFS_DISABLED, ZFS_SYNCS };
 
-/* Where a log block went. */
+/* Device class to which a log block went. */
 enum zfs_target { ZFS_MAIN, ZFS_SEPARATE, ZFS_TARGETS };
 
 struct zfs_pool_key {
 	u8 name[POOL_NAME_BYTES];
 };
 
-/* Per pool. */
+/* Row for each pool. */
 struct zfs_pool_row {
 	struct time_hist wait; /* zil_commit_impl() */
 	struct time_hist commit; /* a log block from its issue until it is written and flushed */
@@ -29,7 +29,7 @@ struct zfs_pool_row {
 	u64 txg_waits; /* in zil_commit_impl() */
 };
 
-/* Per pool, as seen last. */
+/* State of each pool, as seen last. */
 struct zfs_pool_now {
 	u64 separate; /* it has log devices */
 };
@@ -39,7 +39,7 @@ struct zfs_dataset_key {
 	u64 objset;
 };
 
-/* Per dataset, as its last zil_commit() saw it. */
+/* State of each dataset, as its last zil_commit() saw it. */
 struct zfs_dataset_now {
 	u32 sync;
 	u32 logbias; /* 0: latency, 1: throughput */
@@ -52,7 +52,7 @@ struct zfs_device_key {
 	u32 unused;
 };
 
-/* What a thread is inside of. */
+/* Functions that a thread can be inside of. */
 enum zfs_inside { IN_COMMIT, IN_TXG_SYNC, IN_THROTTLE };
 
 struct zfs_since_key {
@@ -73,8 +73,8 @@ struct zfs_lwb {
 };
 
 /*
- * Where OpenZFS has its fields, in bytes, for modules without BTF. Set by user space (LAYOUTS in its source).
- * Those that stand at the beginning in every version are not in it.
+ * Offsets of fields in OpenZFS, in bytes, for modules without BTF. Set by user space (LAYOUTS in its source). Fields at
+ * the beginning of their structure in every version are not listed.
  */
 struct zfs_layout {
 	u32 zl_spa, zl_os, zl_logbias, zl_sync;

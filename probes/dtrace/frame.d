@@ -1,6 +1,7 @@
 /*
- * When a frame is printed: each ten seconds, and when the agent asks for one by a signal 0 to itself. At most five a second, since
- * everybody may send one: a frame of the ten seconds suppresses none, as what the agent asks for is newer. dtrace reads the buffers ten times a second while the agent asks often, and else once a second.
+ * A frame is printed each ten seconds, and when the agent asks for one by a signal 0 to itself. The agent gets at most five a second,
+ * since every process may send it signals. A frame of the ten seconds suppresses no other, as the one that the agent asks for is newer.
+ * dtrace reads the buffers ten times a second while the agent asks often, and else once a second.
  */
 BEGIN
 {

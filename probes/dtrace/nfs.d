@@ -1,5 +1,5 @@
 /*
- * Operations: how long each takes, what it was asked and answered, who asked, and what its thread waited for meanwhile.
+ * Operations: the time of each, its arguments and status, its client, and the waits of its thread.
  * Start and done of an operation fire on the same thread, and operations do not nest.
  */
 BEGIN
@@ -43,8 +43,8 @@ nfsv4*:::op-$OP-start { self->op = $NUMBER; }
 /*end*/
 
 /*
- * What each thread has in hand: of its latest operation the time of its start in units of 64 ns, its version and number, and 2047
- * once it has ended. Of two values of a thread the later one is larger.
+ * Latest operation of each thread: the time of its start in units of 64 ns, with its version and number, or with 2047 once it has
+ * ended. Of two values of a thread the later one is larger.
  */
 nfsv3*:::op-*-start
 {
@@ -59,7 +59,7 @@ nfsv4*:::op-*-start
 	@hand[pid, tid] = max(self->hand + (self->version - 39) * 128 + self->op);
 }
 
-/* Its time begins behind all that is done at its start, and ends before all that is done at its end. */
+/* The time of an operation is without the work of these clauses: it begins behind those of its start, and ends before those of its end. */
 nfsv3*:::op-*-start
 {
 	self->ts = timestamp;
@@ -77,7 +77,7 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	this->d = timestamp - self->ts;
 }
 
-/* It has nothing in hand now. */
+/* The thread has no operation in hand now. */
 nfsv3*:::op-*-done, nfsv4*:::op-*-done
 /self->ts/
 {
@@ -88,7 +88,7 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 
 /*if phases*/
 /*include phases*/
-/* When each of these threads left its CPU last, and why. */
+/* Time at which each thread of an operation left its CPU last, and the cause. */
 sched:::off-cpu
 /self->ts/
 {
@@ -191,7 +191,7 @@ nfsv4*:::null-done
 	self->null = 0;
 }
 
-/* Last, because these end the operation. */
+/* These clauses come last, because they end the operation. */
 nfsv3*:::op-*-done
 /self->ts/
 {

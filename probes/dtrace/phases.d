@@ -24,9 +24,9 @@ fbt::page_create_throttle:return /self->in_reclaim/ { self->in_reclaim--; }
 
 /*end*/
 /*
- * A thread of an operation leaves its CPU, and later comes back: it is then the next one of another thread that leaves. What it was
- * away for is added up when it leaves again, or its operation ends. It keeps its places in the arrays up to there: away is 1 while it
- * is, and 2 once it is back.
+ * A thread of an operation leaves its CPU, and later comes back: another thread then leaves, and names it as the next one. The time
+ * away is added up when the thread leaves again, or its operation ends. Its entries in the arrays stay until then: away is 1 while the
+ * thread is away, and 2 once it is back.
  */
 sched:::off-cpu
 {
@@ -72,7 +72,7 @@ nfsv3*:::op-*-done, nfsv4*:::op-*-done
 	back[self->addr] = 0;
 }
 
-/* State 1 is asleep. Whoever leaves in another one waits for a CPU. Memory is made free by writing, and so by log and disk. */
+/* State 1 is asleep. A thread that leaves in another state waits for a CPU. Reclaim comes first: it writes to log and disk itself. */
 sched:::off-cpu
 /self->ts/
 {

@@ -71,8 +71,8 @@ fbt:rpcmod:svc_getreq:entry
 }
 
 /*
- * What each thread has in hand: when it took its latest request, in units of 64 ns, and how far it has come: 1 taken, 2 dispatched,
- * 3 being replied to, 4 done. Of two values of a thread the later one is larger.
+ * Latest request of each thread: the time when the thread took it, in units of 64 ns, and the stage: 1 taken, 2 dispatched, 3 being
+ * replied to, 4 done. Of two values of a thread the later one is larger.
  */
 fbt:rpcmod:svc_getreq:entry
 /self->taken/
@@ -93,7 +93,7 @@ fbt:rpcmod:svc_getreq:entry
 
 /*end*/
 /*if upcalls*/
-/* A question to a daemon, and those of them that no operation waits for. */
+/* Questions to daemons; those outside of an operation are also counted apart. */
 nfsv3*:::op-*-start, nfsv4*:::op-*-start
 /self->taken/
 {
@@ -149,7 +149,7 @@ fbt:rpcmod:svc_sendreply:return
 	self->reply = 0;
 }
 
-/* A request whose arrival nobody saw has a place among the threads' work, and none among the requests. */
+/* A request whose arrival was not seen counts for the work of the threads, and not among the requests. */
 fbt:rpcmod:svc_getreq:return
 /self->dispatched && self->clock/
 {

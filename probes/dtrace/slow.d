@@ -1,5 +1,5 @@
 /*
- * Slow operations, each in a line as it ends. It runs only while somebody asks for them. OVER_NS is what they ask for.
+ * Slow operations, each in a line as it ends. The script runs only while there is a subscriber. OVER_NS is the latency of its filter.
  * SECRET is a word that no client knows: a path may have a line in it that looks like one of these.
  */
 BEGIN
@@ -7,7 +7,7 @@ BEGIN
 	printf("@hello\tslow\n");
 }
 
-/* While nothing is slow: the agent knows by it that this runs, and once the agent is gone dtrace ends, as nobody reads its pipe. */
+/* A sign of life while nothing is slow. Once the agent is gone, dtrace ends at this write, because its pipe has no reader. */
 profile:::tick-10s
 {
 	printf("@hello\tslow\n");

@@ -41,7 +41,7 @@ fbt:zfs:txg_wait_synced:entry
 	@txg_waits[stringof(((zilog_t *)self->zilog)->zl_spa->spa_name)] = count();
 }
 
-/* Of a block only what is used is written, in units of 4096 bytes. */
+/* The used part of a block is written, in units of 4096 bytes. */
 fbt:zfs:zil_lwb_write_issue:entry
 {
 	issued[arg1] = timestamp;

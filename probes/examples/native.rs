@@ -1,5 +1,5 @@
-//! What the nfsd probe costs on this host in nanoseconds, where counted instructions see neither locks nor cache lines:
-//! `cargo run --release -p nfscope-probes --example native [-- --markdown]`, as root.
+//! Measures the cost of the nfsd probe on this host in nanoseconds. Counted instructions show neither locks nor cache lines: `cargo run
+//! --release -p nfscope-probes --example native [-- --markdown]`, as root.
 //!
 //! No NFS server is needed. A BPF program plays the kernel: it makes requests of stand-ins and runs the probe's own programs
 //! on them (`bench/drive.bpf.c`), started by BPF_PROG_RUN in threads that are called nfsd. The kernel's entry into a program is
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// `MOST_REQUESTS` in drive.bpf.c, and how often so many are made.
+/// Requests in a run (`MOST_REQUESTS` in drive.bpf.c), and number of runs in a round.
 const REQUESTS: u32 = 200;
 const RUNS: u32 = 1000;
 const ROUNDS: usize = 7;
@@ -32,10 +32,10 @@ enum What {
     WriteV42 = 2,
 }
 
-/// `IDLE_BIT` there: the same steps, none of which does anything.
+/// `IDLE_BIT` in drive.bpf.c: the same steps without effect.
 const IDLE: u32 = 0x100;
 
-/// `struct drive` there.
+/// `struct drive` of drive.bpf.c as bytes.
 fn drive(what: u32, thread: u32) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..4].copy_from_slice(&what.to_ne_bytes());
@@ -94,7 +94,7 @@ fn load(alone: bool, books: bool) -> Result<Object> {
     Ok(loaded)
 }
 
-/// Has the driver's probe break operations down by all that there is. The table stays in the kernel as long as the probe.
+/// Makes the driver's probe group operations by all dimensions. The table stays in the kernel as long as the probe.
 fn break_down(object: &Object) -> Result<()> {
     let find = |name: &str| {
         let map = object.maps().find(|m| m.name() == name);
@@ -131,8 +131,8 @@ fn break_down(object: &Object) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds a request in each of so many threads that run at the same time, on a CPU each; the lowest of the rounds, because
-/// whatever else the host does only adds.
+/// Nanoseconds a request in each of `on.len()` threads that run at the same time, each on its own CPU. The result is the lowest of the
+/// rounds, because other load of the host only adds time.
 fn measure(object: &Object, what: u32, on: &[usize]) -> Result<f64> {
     let barrier = &Barrier::new(on.len());
     let mut best = f64::INFINITY;
@@ -147,7 +147,7 @@ fn measure(object: &Object, what: u32, on: &[usize]) -> Result<f64> {
                     let bound = sched_setaffinity(None, &cpus);
                     let mut context = drive(what, n);
                     let program = object.progs_mut().find(|p| p.name() == "nfsd_drive");
-                    // Nothing returns before, or the others would wait for ever.
+                    // No thread returns before the barrier, or the others would wait for ever.
                     barrier.wait();
                     bound?;
                     let program = program.ok_or("no driver")?;
@@ -180,7 +180,7 @@ fn measure(object: &Object, what: u32, on: &[usize]) -> Result<f64> {
     Ok(best)
 }
 
-/// Nanoseconds of a system call with so many programs at its entry.
+/// Nanoseconds of a system call with `programs` programs at its entry.
 fn system_call(object: &Object, programs: usize) -> Result<f64> {
     let empty = object.progs_mut();
     let empty = empty.filter(|p| p.name().to_string_lossy().starts_with("nfsd_empty"));
@@ -198,7 +198,7 @@ fn system_call(object: &Object, programs: usize) -> Result<f64> {
     Ok(best)
 }
 
-/// CPUs that this process may run on, at most two, and these of two cores where the host tells: siblings share a cache.
+/// CPUs that this process may run on, at most two. They are of two cores where the host names them: siblings share a cache.
 fn two_cpus() -> Result<Vec<usize>> {
     let allowed = sched_getaffinity(None)?;
     let allowed = (0..CpuSet::MAX_CPU).filter(|n| allowed.is_set(*n));
@@ -224,7 +224,7 @@ fn main() -> Result<()> {
     let usual = load(true, true)?;
     let entry = (system_call(&usual, 8)? - system_call(&usual, 1)?) / 7.0;
     let mut rows = Vec::new();
-    // How many programs the driver runs for one of them.
+    // Number of programs that the driver runs for each request.
     for (name, what, programs) in [
         ("4 KiB sync write, v3", What::WriteV3, 7.0),
         ("4 KiB sync write, v4.2", What::WriteV42, 12.0),

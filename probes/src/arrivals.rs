@@ -1,9 +1,9 @@
-//! A connection's ring of arrivals: `bpf/lib/arrivals.h` compiled for this host.
+//! A connection's ring of arrivals: `bpf/nfsd/arrivals.h` compiled for this host.
 
-/// Segments that wait unread on one connection; later ones share the last entry. `RING` of `bpf/lib/arrivals.h`.
+/// Segments that wait unread on one connection; later ones share the last entry. `RING` of `bpf/nfsd/arrivals.h`.
 pub const RING: usize = 128;
 
-/// When the bytes of a TCP connection came. In the kernel no lock keeps one CPU from clearing it while another one matches:
+/// Arrival times of the bytes of a TCP connection. In the kernel no lock keeps one CPU from clearing the ring while another one matches:
 /// fields are public so that a test can leave them as such a race does.
 #[repr(C)]
 #[derive(Clone)]
@@ -37,13 +37,13 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Notes that everything up to a TCP sequence number was ready at a time in nanoseconds. False where the ring was full.
+    /// Notes that everything up to a TCP sequence number was ready at a time in nanoseconds. Returns false if the ring was full.
     pub fn note(&mut self, end_seq: u32, now: u64) -> bool {
         // SAFETY: the C side writes to this structure alone, which has its layout (checked when it was made).
         unsafe { nfscope_arrival_note(self, end_seq, now) }
     }
 
-    /// When the byte before a TCP sequence number was ready, in nanoseconds; none where that was not seen.
+    /// Time at which the byte before a TCP sequence number was ready, in nanoseconds; `None` if that was not seen.
     pub fn matching(&mut self, copied_seq: u32) -> Option<u64> {
         // SAFETY: as above.
         let ready = unsafe { nfscope_arrival_match(self, copied_seq) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* bpf/lib/arrivals.h, bpf/lib/comes_again.h and bpf/lib/histogram.h compiled for the host. */
+/* bpf/nfsd/arrivals.h, bpf/nfsd/comes_again.h and bpf/lib/histogram.h compiled for the host. */
 #include <stdbool.h>
 #include <stdint.h>
 

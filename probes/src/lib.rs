@@ -3,7 +3,7 @@
 pub mod arrivals;
 pub mod time_edges;
 
-/// One BPF object file in its two builds.
+/// A BPF object file in its two builds.
 #[derive(Debug)]
 pub struct Object {
     /// The probe's word: file, metric label, status.
@@ -66,7 +66,7 @@ pub static LOCKD: Object = object!("lockd", btf);
 /// The nfsd probe driven without an NFS server: examples/native.rs.
 pub static NFSD_DRIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/nfsd_drive.bpf.o"));
 
-/// The nfsd probe without something that it counts beside operations, for measurements of what that costs.
+/// The nfsd probe without one of the counts beside operations, to measure the cost of that count.
 pub static NFSD_WITHOUT_SLOTS: &[u8] = without!("slots");
 /// See [`NFSD_WITHOUT_SLOTS`].
 pub static NFSD_WITHOUT_WALKS: &[u8] = without!("walks");
@@ -97,7 +97,7 @@ types! {
     lockd;
 }
 
-/// Types of which any bytes of their size are a value: integers, and structures and arrays of integers.
+/// Types for which any bytes of their size are a valid value: integers, and structures and arrays of integers.
 ///
 /// # Safety
 /// Only for types without invalid values and without references.
@@ -115,7 +115,7 @@ pod!(i32, u32, u64);
 // SAFETY: an array of integers.
 unsafe impl<const N: usize> Pod for [u8; N] {}
 
-/// The one list of what maps and rings hold: by object, the structures and enumerations that its headers declare.
+/// List of the types in maps and rings: by object, the structures and enumerations that its headers declare.
 macro_rules! map_types {
     ($($(#[$comment:meta])* $word:ident: $($t:ident),+;)*) => {
         /// Map types as the C headers declare them, by way of the objects' BTF. All are [`Pod`].
@@ -140,7 +140,7 @@ map_types! {
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }
 
-/// A row that is made of 64-bit counters alone: rows of several shards add up word by word.
+/// Rows of 64-bit counters alone: rows of several shards add up word by word.
 ///
 /// # Safety
 /// Only for types without fields of another size.
@@ -180,19 +180,19 @@ unsafe extern "C" {
     fn nfscope_comes_again(status: u32) -> bool;
 }
 
-/// The bucket in which the probes count a duration; `bpf/lib/histogram.h` compiled for this host.
+/// Bucket in which the probes count a duration; `bpf/lib/histogram.h` compiled for this host.
 pub fn time_bucket(ns: u64) -> usize {
     // SAFETY: a pure function of its argument.
     unsafe { nfscope_time_bucket(ns) as usize }
 }
 
-/// The bucket of `buckets` in which the probes count a size.
+/// Bucket of `buckets` in which the probes count a size.
 pub fn size_bucket(v: u64, buckets: u32) -> usize {
     // SAFETY: a pure function of its arguments.
     unsafe { nfscope_size_bucket(v, buckets) as usize }
 }
 
-/// Whether the probes count answers of this status by client; `bpf/lib/comes_again.h` compiled for this host.
+/// True if the probes count answers of this status by client; `bpf/nfsd/comes_again.h` compiled for this host.
 pub fn comes_again(status: u32) -> bool {
     // SAFETY: a pure function of its argument.
     unsafe { nfscope_comes_again(status) }

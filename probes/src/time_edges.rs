@@ -1,13 +1,13 @@
-//! The bucket edges of durations: one truth for the C tables that `build.rs` writes and for Rust.
+//! Bucket edges of durations: one source for the C tables that `build.rs` writes and for Rust.
 
 /// Native bucket index (schema 2) of the first bucket: its upper edge is 2^-20 s.
 pub const FIRST: i32 = -80;
 /// Buckets between powers of 2^(1/4), the overflow bucket behind the last edge (2^6 s) included.
 const UNDIVIDED: i32 = 106;
-/// Powers of ten from 100 µs to 100 ms, in nanoseconds: people set objectives by them. Each divides the bucket that holds
-/// it. 1 s is a power of two, and an edge anyway. Each costs a count in every histogram of the kernel's tables.
+/// Powers of ten from 100 µs to 100 ms, in nanoseconds: people set objectives by them. Each divides the bucket that holds it, and costs a
+/// count in every histogram of the kernel's tables. 1 s is a power of two, and an edge anyway.
 pub const DECADES_NS: [u64; 4] = [100_000, 1_000_000, 10_000_000, 100_000_000];
-/// Buckets.
+/// Number of buckets.
 pub const BUCKETS: usize = UNDIVIDED as usize + DECADES_NS.len();
 
 /// Upper edges in whole nanoseconds: the largest duration that bucket `i` holds.
@@ -27,8 +27,8 @@ fn cells() -> impl Iterator<Item = u64> {
     (0..36u32).flat_map(|e| (0..16u64).map(move |m| (1u64 << e) + ((m << e) >> 4)))
 }
 
-/// For each sixteenth of each power of two of nanoseconds, the first bucket that could hold a duration in it. No
-/// sixteenth has two edges in it, so that the bucket behind is the only other that could.
+/// First bucket that could hold a duration, for each sixteenth of each power of two of nanoseconds. No sixteenth has two edges in it, so
+/// that the next bucket is the only other that could.
 pub fn first_by_cell() -> Vec<u8> {
     let edges = edges_ns();
     cells()
@@ -45,8 +45,8 @@ pub fn first_by_cell() -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What `time_bucket()` in `bpf/lib/histogram.h` relies on when it compares with one edge only. An edge in the last
-    /// nanosecond of a cell leaves nothing of the cell above it.
+    /// Rule on which `time_bucket()` in `bpf/lib/histogram.h` relies when it compares with one edge only. An edge in the last nanosecond of
+    /// a cell leaves nothing of the cell above it.
     #[test]
     fn no_cell_has_two_edges() {
         let least: Vec<u64> = cells().collect();

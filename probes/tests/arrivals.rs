@@ -1,4 +1,4 @@
-//! The ring that tells when a request arrived, as the probe keeps it for each connection.
+//! Tests of the ring of arrivals that the probe keeps for each connection.
 #![allow(clippy::unwrap_used)]
 
 use nfscope_probes::arrivals::{Arrivals, RING};
@@ -7,7 +7,7 @@ const LAST: u32 = u32::MAX;
 
 #[test]
 fn a_request_has_the_time_of_its_last_segment() {
-    // Sequence numbers wrap within it.
+    // Sequence numbers wrap during the test.
     let (mut ring, start) = (Arrivals::default(), LAST - 1_000);
     for n in 1..=1_000u32 {
         let segments = 1 + n % 3;
@@ -31,8 +31,7 @@ fn one_more_than_it_holds_keeps_the_time_of_the_last_but_one() {
     assert_eq!(ring.matching(10_000), Some(RING as u64));
 }
 
-/// The kernel skipped the program that would have told of a connection's end, and gives its memory to another one, whose
-/// sequence numbers are its own.
+/// The kernel skipped the program at a connection's end, and gives its memory to another connection with sequence numbers of its own.
 #[test]
 fn what_another_connection_left_is_not_taken_for_its_own() {
     for start in [0, 1 << 20, 1 << 30, (1 << 31) + 100, 3 << 30, LAST - 100] {
@@ -49,7 +48,7 @@ fn what_another_connection_left_is_not_taken_for_its_own() {
     }
 }
 
-/// Another CPU clears the ring while a match is about to write how far it has come.
+/// Another CPU clears the ring while a match is about to write its progress.
 #[test]
 fn a_tail_past_the_head_is_mended_by_what_comes_next() {
     for tail in [1, 5, RING as u32, 1_000_000, LAST] {

@@ -4,10 +4,10 @@
 use libbpf_rs::ObjectBuilder;
 use std::collections::BTreeSet;
 
-/// What the kernel keeps of a name: `BPF_OBJ_NAME_LEN` less the NUL.
+/// Longest name that the kernel keeps: `BPF_OBJ_NAME_LEN` less the NUL.
 const MOST: usize = 15;
 
-/// The records of threads, which the loader makes once and hands to every object that adds to them.
+/// Maps of the records of threads, which the loader makes once and hands to every object that adds to them.
 const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
 
 /// Programs and maps of both builds of an object.

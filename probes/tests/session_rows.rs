@@ -15,7 +15,7 @@ fn driver() -> Object {
         let driver = program.name() == "nfsd_drive";
         program.set_autoload(driver);
     }
-    // The verifier needs the least time for one CPU, and waits by the scheduler's books.
+    // The verifier takes the least time with the settings for one CPU, and with waits by the scheduler's books.
     let shape = table_shape {
         pools: 1,
         client_rows: 1,
@@ -31,7 +31,7 @@ fn driver() -> Object {
     open.load().unwrap()
 }
 
-/// Has a client of its own send stable WRITEs.
+/// Sends stable WRITEs of a client of its own.
 fn writes(driver: &Object, client: u32) {
     let mut context = [0; 16];
     context[0] = 1;
@@ -45,13 +45,13 @@ fn writes(driver: &Object, client: u32) {
         let program = driver.progs_mut().find(|p| p.name() == "nfsd_drive");
         program.unwrap().test_run(input).unwrap().return_value
     };
-    // The probe tells nfsd's threads by their name.
+    // The probe recognises nfsd's threads by their name.
     let thread = std::thread::Builder::new().name("nfsd".into());
     let returned = std::thread::scope(|s| thread.spawn_scoped(s, run).unwrap().join().unwrap());
     assert_eq!(returned, 0);
 }
 
-/// The bytes of a row.
+/// Bytes of a row.
 fn row(driver: &Object, row: usize) -> Vec<u8> {
     let rows = driver.maps().find(|m| m.name() == ".bss.nfsd_rows");
     let all = rows.unwrap().lookup(&[0; 4], MapFlags::ANY);

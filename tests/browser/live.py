@@ -17,7 +17,7 @@ URL, SLOW = sys.argv[1:3]
 FOLDER = Path(sys.argv[3]) if len(sys.argv) > 3 else None
 until = partial(watch.until, seconds=120, pause=0.3)
 
-# Buckets of all operations of a snapshot, and of windows that ended behind a time.
+# Buckets of all operations: of a snapshot, and of windows that ended after a time.
 COUNTERS = """async () => { const all = {}; const s = await (await fetch('/snapshot')).json();
     for (const o of s.families.nfscope_op_duration_seconds ?? []) o.sample.histogram.counts.forEach((n, i) => { if (n) all[`${o.labels.join(' ')} ${i}`] = n });
     return all }"""
@@ -49,7 +49,7 @@ def main():
         before = page.evaluate(COUNTERS)
         print("ready", flush=True)
         sys.stdin.readline()
-        # The windows of a busy machine come late.
+        # Windows come late on a busy machine.
         seen = {}
 
         def agree():
@@ -66,13 +66,13 @@ def main():
             raise AssertionError(seen) from e
         gained, windows = seen["gained"], seen["windows"]
         total = sum(gained.values())
-        # The page shows these windows, and what it counted on demand is all of it.
+        # The page shows these windows, and its break-down on demand has all of their operations.
         shown = lambda: sum(int(r[1].split()[0]) for r in rows(page, "#down"))
         until(f"{total} operations, {shown()} broken down", lambda: shown() == total)
         first = lambda page, table: [r[0] for r in rows(page, table)][:1]
         until(f"{SLOW} is not on top: {rows(page, '#down')}", lambda: first(page, "#down") == [SLOW])
         assert len(rows(page, "#down")) >= 3, rows(page, "#down")
-        # The same windows, chosen by the address: what clients did before is outside.
+        # This address chooses the time of the same windows: operations before it are outside.
         chosen = page.context.new_page()
         chosen.on("pageerror", lambda e: said.append(str(e)))
         chosen.goto(f"{URL}#by=client&range=900&from={begun + 0.01:.2f}&to={ended:.2f}")

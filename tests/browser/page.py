@@ -86,7 +86,7 @@ def every_panel_has_data(page):
 def numbers_are_those_of_the_agent(page):
     page.get_by_role("button", name="Pause").click()
     until("not paused", lambda: "paused" in page.get_by_role("status").inner_text())
-    # A window may have come with the click.
+    # The page may have got one more window with the click.
     time.sleep(0.3)
     seconds, rest = divmod(count(page), KNOWN)
     assert rest == 0, count(page)
@@ -96,7 +96,7 @@ def numbers_are_those_of_the_agent(page):
     page.locator("#latency summary").click()
     table = [(r[0], r[1], int(r[2])) for r in rows(page, "#latency details")]
     assert [n for *_, n in table] == [writes // 6, writes * 5 // 6], table
-    # 1 ms is an edge, 40 ms lies in its bucket.
+    # 1 ms is the edge of a bucket; 40 ms lies inside its own.
     assert table[1][1] == "1.00 ms", table
     page.locator("#op").select_option("all")
 
@@ -154,7 +154,8 @@ def a_smooth_latency_is_a_smooth_column(page):
             return [result.map(r => r[0]), result.map(r => r[1]), sums, cell.counts[0] - inRectangle(windows.slice(0, 1), 'all', s.low, s.high)[0].inside,
                 [cell.above < 0.001, cell.upTo > 0.001, s.high - s.low, edges[s.low], Math.log2(cell.upTo / cell.above).toFixed(6)]] }"""
         )
-        # Dips are in levels of 255. Rows between two strong rows are weaker only by what canvases round. No line of ground is between rows.
+        # Dips are in levels of 255. A row between two stronger rows may be weaker only by a canvas's rounding. No row between rows is
+        # empty.
         assert max(dips) <= 3, (scheme, dips)
         assert broken == [0] * 8, (scheme, broken)
         assert sums == [0, 0] and total == 0, (sums, total)
@@ -165,7 +166,7 @@ def a_smooth_latency_is_a_smooth_column(page):
 def a_band_is_selected_by_dragging(page):
     box = page.locator("#heat").bounding_box()
     y = box["y"]
-    # The upper third has the slow WRITEs alone.
+    # Only slow WRITEs lie in the upper third.
     page.mouse.move(box["x"] + 70, y + 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 4, y + box["height"] / 4, steps=5)
@@ -176,7 +177,7 @@ def a_band_is_selected_by_dragging(page):
     assert row[2] == "17 %", row
     assert "low=" in page.url and "from=" in page.url, page.url
     shot(page, "selected")
-    # The address shows the same view to somebody else.
+    # A second tab with the same address shows the same view.
     other = page.context.new_page()
     other.goto(page.url)
     until("the selection is not in the address", lambda: rows(other, "#inside") == [row])
@@ -194,7 +195,7 @@ def the_slow_client_is_found(page):
     until("no clients", lambda: rows(page, "#by")[0][0] == "192.0.2.2")
     first = rows(page, "#by")[0]
     assert first[2] == "40.0 ms" and first[6].strip() == "88 %", first
-    # A name of whoever is known by one, which is text whatever it has.
+    # The known name of a client is shown as text, whatever characters it has.
     named = [r[0] for r in rows(page, "#by") if r[0].startswith("192.0.2.1 ")]
     assert len(named) == 1 and "<img" in named[0], named
     tab(page, "operation")
@@ -274,11 +275,11 @@ def seconds_of(shown, raw):
 def the_slow_client_of_three_is_found_by_two_clicks(page):
     assert not rows(page, "#down")
     panel = page.locator("#down")
-    # The first click starts counting, by client: the slow one is on top.
+    # The first click starts counting, by client: the slow client is on top.
     page.locator("#down-run").click()
     until("no break-down", lambda: shown_breakdown(page) and shown_breakdown(page)[0][0] == ["192.0.2.2"])
     assert len(shown_breakdown(page)) == 3 and shown_breakdown(page)[0][2] == "40.0 ms", shown_breakdown(page)
-    # The second one shows what it does.
+    # A click on the client shows its operations.
     panel.get_by_role("button", name="192.0.2.2").click()
     until("not filtered", lambda: [r[0] for r in shown_breakdown(page)] == [["write"]])
     assert page.locator("#down-where").inner_text().startswith("client 192.0.2.2"), page.locator("#down-where").inner_text()
@@ -303,12 +304,12 @@ def every_drill_down_has_the_numbers_of_the_raw_breakdown(page):
         raw = raw_breakdown(by, where)
         assert raw, (by, where)
         until(f"not the numbers of {by} {where}: {raw}, {shown_breakdown(page)}", lambda: seconds_of(shown_breakdown(page), raw) >= 1)
-    # A name that the agent does not take as a filter is refused in words, and stays text.
+    # A name that the agent does not accept as a filter is refused with a message, and stays text.
     page.locator("#down").get_by_role("button", name="<img").first.click()
     until("not refused", lambda: "is no value" in page.locator("#down-note").inner_text())
     assert "\\u202e" in page.locator("#down-note").inner_text() and page.locator("img").count() == 0
     page.get_by_role("button", name="Without the filter export").click()
-    # Stopped, the agent has no listener left: the kernel counts nothing.
+    # Stopping leaves the agent without a listener: the kernel counts nothing.
     page.keyboard.press("b")
     until("not going on", lambda: len(shown_breakdown(page)) >= 1 and page.locator("#down-run").inner_text() == "Stop")
     page.keyboard.press("b")
@@ -345,7 +346,7 @@ def files_have_names_when_asked(page):
     assert "1 without a path: it is gone." in said and any("looked up first" in s for s in said), said
     assert "paths=" in page.url and page.locator("img").count() == 0, page.url
     shot(page, "names")
-    # What is clicked is the file, not its name.
+    # A click on a name filters by the file, not by its name.
     page.locator("#down").get_by_role("button", name="/b/<img").click()
     until("not filtered", lambda: page.locator("#down-where").inner_text().startswith("file /b:5") and rows(page, "#down"))
     assert [r[0] for r in rows(page, "#down")] == ["write"], rows(page, "#down")
@@ -364,7 +365,7 @@ def four_operations_have_a_colour_each(page):
     until("not paused", lambda: "paused" in page.get_by_role("status").inner_text())
     time.sleep(0.3)
     seconds = count(page) // KNOWN
-    # A table has what the colours say.
+    # The table has the numbers that the colours show.
     head = page.locator("#latency details th").all_inner_texts()
     assert head == ["Longer than", "Up to", "Operations", "Share", "4.2/write", "3/getattr"], head
     table = [[int(n) for n in (r[2], r[4], r[5])] for r in rows(page, "#latency details")]
@@ -380,7 +381,7 @@ def four_operations_have_a_colour_each(page):
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + box["height"] - 30)
     tip = page.locator("#tip").inner_text()
     assert "4.2/write " in tip and "3/getattr " in tip, tip
-    # The address has them, and no more than four.
+    # The address has the operations, and no more than four.
     link = page.context.new_page()
     link.goto(page.url)
     until("the operations are not in the address", lambda: link.locator("#legend button").all_inner_texts() == legend())
@@ -402,7 +403,7 @@ def slow_operations_are_shown_while_watched(page):
     first = rows(page, "#slow")[0]
     assert first[1] == "192.0.2.2" and first[4] == "40.0 ms" and first[7] == "131073", first
     until("no dots", lambda: lit(page, "slow-plot") > 20)
-    # A link watches the same.
+    # A link to this address watches the same operations.
     page.locator("#slow-over").select_option("1ms")
     until("not in the address", lambda: "over=1ms" in page.url and "watch=" in page.url)
     link = page.context.new_page()
@@ -417,18 +418,18 @@ def slow_operations_are_shown_while_watched(page):
 def what_happened_before_is_on_the_disk(page):
     page.locator("#range").select_option("86400")
     until("no past", lambda: "4.1/read" in [r[0] for r in rows(page, "#by")])
-    # The present is on the disk by now, too.
+    # The windows of now are stored by now, too.
     page.locator("#op").select_option("4.1/read")
     until("not all of the past", lambda: count(page) == 120)
     page.locator("#op").select_option("all")
-    # What happened three hours ago, in the middle of five minutes.
+    # The stored minutes of three hours ago, in the middle of a range of five minutes.
     page.locator("#range").select_option("300")
     there = page.evaluate("""() => { const d = new Date(Date.now() - 3 * 3600e3 + 75e3);
         return new Date(d - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) }""")
     page.locator("#goto").fill(there)
     page.locator("#goto").dispatch_event("change")
     until("not gone back", lambda: count(page) == 120 and "paused" in page.get_by_role("status").inner_text())
-    # Between the two minutes nothing is known.
+    # No window is known between the two minutes.
     assert page.locator("#slow").inner_text() == "None in this time.", page.locator("#slow").inner_text()
     gaps = page.evaluate("""async () => { const { gaps } = await import('/page/model.js');
         const at = Number(new URLSearchParams(location.hash.slice(1)).get('at'));
@@ -459,7 +460,7 @@ def a_recording_opens_in_the_same_page(page):
     until("no recording", lambda: count(page) == 600)
     until("not named a recording", lambda: page.get_by_role("status").inner_text() == "a recording")
     until("not in the address", lambda: "show=before" in page.url)
-    # The present is not asked for meanwhile.
+    # The page does not ask for current windows while it shows a recording.
     until("the present is watched", lambda: not page.locator("#slow-watch").is_visible() and not page.locator("#down-run").is_visible())
     title = page.locator("#pane-title").inner_text()
     assert "before" in title and "0:01:00 long" in title and "\\u202e" in title, title
@@ -470,19 +471,19 @@ def two_recordings_stand_side_by_side(page):
     page.locator("#beside").select_option("after")
     other = lambda: int(page.evaluate("document.getElementById('summary-2')?.dataset.count ?? 0"))
     until("no second one", lambda: (count(page), other()) == (600, 200))
-    # Both begin at the left, and have the same scales: a second of either is as wide, a latency as high.
+    # Both plots begin at the left and have the same scales: a second is as wide, and a latency as high, in either.
     left, right = (page.locator(q).bounding_box() for q in ["#heat", "#heat-2"])
     assert left["y"] == right["y"] and abs(left["width"] - right["width"]) < 1, (left, right)
     width = left["width"] - 66
-    # Heights of what is painted at a part of the time, from 0 at the top to 1, below which the times are written.
+    # Heights of the painted cells at a part of the time: from 0 at the top to 1, below which the times are written.
     painted = lambda q, part: page.evaluate("""([q, x]) => { const c = document.getElementById(q); const s = devicePixelRatio || 1;
         const h = c.height - 18 * s; const d = c.getContext('2d').getImageData(x * s, 0, 1, h).data;
         return [...Array(h).keys()].filter(y => d[4 * y + 3] === 255).map(y => y / h) }""", [q, 64 + part * width])
-    # 40 ms above 1 ms in both; the second one has ended after half of the time, and has a gap before.
+    # 40 ms lies above 1 ms in both. The second recording ends after half of the time, and has a gap before.
     assert max(painted("heat", 0.08)) < 0.2 and max(painted("heat", 0.92)) < 0.2, painted("heat", 0.08)
     assert min(painted("heat-2", 0.08)) > 0.8 and min(painted("heat-2", 0.42)) > 0.8, painted("heat-2", 0.08)
     assert not painted("heat-2", 0.25) and not painted("heat-2", 0.92)
-    # What is selected in one is selected in both.
+    # A selection in one plot selects the same time and latency in both.
     page.evaluate("scrollTo(0, 0)")
     box = page.locator("#heat-2").bounding_box()
     page.mouse.move(box["x"] + 66, box["y"] + 2)
@@ -493,7 +494,7 @@ def two_recordings_stand_side_by_side(page):
     shot(page, "side-by-side")
     page.locator("#zoom").click()
     until("not zoomed", lambda: (count(page), other()) == (300, 200) and "zoom=" in page.url)
-    # The address shows the same to somebody else.
+    # A second tab with the same address shows the same recordings.
     link = page.context.new_page()
     link.goto(page.url)
     until("the recordings are not in the address", lambda: rows(link, "#by-2") and count(link) == 300)
@@ -516,7 +517,7 @@ def colors_can_be_told_apart(page):
             from_ground = [contrast(c, ground) for c in ramp]
             assert from_ground == sorted(from_ground), (scheme, from_ground)
             assert from_ground[-1] >= 7, (scheme, from_ground)
-        # Of operations side by side, also the weaker cells differ.
+        # The weaker cells of operations side by side differ, too.
         for part in (5, 10):
             for i, a in enumerate(ramps[1:]):
                 for b in ramps[2 + i:]:
@@ -553,13 +554,13 @@ def it_fits_every_screen(page):
 def a_finding_stays_open_and_tells_who_is_behind_it(page):
     until("no finding", lambda: page.locator("#findings summary").count() > 0)
     page.locator("#findings summary", has_text="Evidence").first.click()
-    # The cards are made anew every few seconds.
+    # Cards are drawn anew every few seconds: the marked one must be replaced.
     page.evaluate("document.querySelector('#findings article').dataset.old = 1")
     until("the same card", lambda: page.locator("#findings article[data-old]").count() == 0)
     until("the card is closed", lambda: page.locator("#findings li").first.is_visible())
     shot(page, "finding")
     page.locator("#findings").get_by_role("button", name="Show top clients, files and operations").first.click()
-    # Rows of what was counted before stand there until the page draws anew.
+    # The rows of the break-down before stay until the page draws the next one.
     until("not who is behind it", lambda: [[r[0], r[2]] for r in rows(page, "#down")][:1] == [["192.0.2.2", "write"]])
     assert "down=client%2Cexport%2Cop" in page.url, page.url
     page.locator("#down-run").click()
@@ -581,13 +582,13 @@ def findings_of_the_time_that_is_looked_at(page):
     past.locator("summary", has_text="What would change it").click()
     assert past.get_by_text("another disk", exact=True).is_visible()
     shot(page, "past-finding")
-    # Five minutes that ended before it began.
+    # Five minutes that ended before the finding began.
     page.goto(f"{URL}#at={now - 25}")
     until("a finding of another time", lambda: past.count() == 0 and page.get_by_role("status").inner_text().startswith("paused"))
     page.goto(f"{URL}#at={now - 15}")
     until("not the finding of that time", lambda: past.count() == 1)
     page.unroute("**/findings")
-    # What the strip has and the agent has forgotten.
+    # A finding that the strip has and the agent no longer has.
     page.route("**/findings", lambda route: route.fulfill(json={**report, "active": [], "history": []}))
     page.goto(f"{URL}#at={now}")
     until("no word of what is lost", lambda: "the evidence of slow intent log" in page.locator("#findings").inner_text())
@@ -650,7 +651,7 @@ def the_ninth_listener_is_told(page):
     for connection, answer in others:
         answer.close()
         connection.close()
-    # As soon as one has gone, there is room.
+    # The end of one stream makes room for another.
     until("no room", lambda: page.locator("#down-run").click() or time.sleep(1) or page.locator("#down-run").inner_text() == "Stop")
     page.locator("#down-run").click()
 
@@ -661,7 +662,7 @@ def one_listener_too_many_is_told(page):
     for button, note in [("#slow-watch", "#slow-note"), ("#down-run", "#down-note")]:
         page.locator(button).click()
         until("not told", lambda: "at most 5 listeners" in page.locator(note).inner_text())
-        # The page draws when it can.
+        # The button changes with the page's next drawing.
         until("still pressed", lambda: page.locator(button).get_attribute("aria-pressed") == "false")
     for stream in streams:
         stream.close()
@@ -688,7 +689,7 @@ def an_agent_that_is_killed_is_told_and_the_page_goes_on(page):
             before = count(page)
             agent = start()
             until("not back", lambda: page.get_by_role("status").inner_text() == "live" and count(page) > before)
-            # A recording has no operations that could be broken down, and the page says so.
+            # A recording has no operations that can be broken down, and the page says so.
             page.locator("#down-run").click()
             until("not told", lambda: "no data by client" in page.locator("#down-note").inner_text())
         finally:
@@ -718,11 +719,11 @@ def main():
     with sync_playwright() as p:
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         context = browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
-        # Frames come late, as on a busy computer: a check that does not wait for what is drawn fails here more often than there.
+        # Frames come late, as on a busy computer: a check that does not wait for a drawing fails here more often than there.
         context.add_init_script("const raf = requestAnimationFrame; window.requestAnimationFrame = f => setTimeout(() => raf(f), 100)")
         page = context.new_page()
         said, asked = [], set()
-        # The page reads no pixels; these tests do. Chromium notes each answer that is a refusal; those of streams are meant.
+        # The page reads no pixels; these tests do. Chromium logs each refused request; those of streams are expected.
         meant = lambda m: "willReadFrequently" in m.text or any(path in m.location.get("url", "") for path in ["/breakdown", "/slow"])
         page.on("console", lambda m: None if meant(m) else said.append(m.text))
         page.on("pageerror", lambda e: said.append(str(e)))

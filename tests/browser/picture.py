@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-# Cells of a picture that are not what its text says, as [line, column, character]. The picture is drawn as an image, twice as large.
+# Cells of a picture that differ from its text, as [line, column, character]. The picture is drawn as an image, twice as large.
 WRONG_CELLS = """async source => {
     const svg = new DOMParser().parseFromString(source, 'image/svg+xml').documentElement
     const image = new Image()

@@ -41,7 +41,7 @@ def main():
         browser = p.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
         said = []
         page = opened(browser, URL, said, [])
-        # The day has three incidents, and two recordings of each side to compare.
+        # The demonstration's day has three incidents, and two recordings of each side to compare.
         kinds = ["thread starvation", "slow disk", "slow intent log"]
         until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in kinds), 150)
         until("no recordings", lambda: page.locator("#show option").count() == 7)
@@ -68,7 +68,7 @@ def main():
             page.mouse.move(box["x"] + 700, box["y"] + box["height"] / 2, steps=5)
             page.mouse.up()
             until("nothing selected", lambda: page.locator("#inside tbody tr").count() > 0)
-            # The page asks each second; nothing of that leaves the file.
+            # The page asks for windows each second; no request leaves the file.
             time.sleep(2)
             assert {a.split("#")[0] for a in asked} == {url}, asked
             assert said == [], said

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-# The margins of the style sheet, and pixels of CSS.
+# Margin of the style sheet in millimetres, and CSS pixels of a millimetre.
 MARGIN = 14
 MM = 96 / 25.4
 
-# The last thing of the first page, the widest, and what has no text and no drawing.
+# The last element of the first page, the widest ones, and elements that have neither text nor drawing.
 SEEN = """() => {
     const front = document.querySelector('.front')
     const box = front.getBoundingClientRect()

@@ -21,7 +21,7 @@ def shots(folder):
     def shot(page, name):
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
-            # Or else what sticks to the top stands in the middle.
+            # A scrolled page would have its sticky header in the middle of the picture.
             page.evaluate("scrollTo(0, 0)")
             page.screenshot(path=folder / f"{name}.png", full_page=True)
 

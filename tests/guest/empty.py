@@ -1,5 +1,5 @@
-# A program at every context switch that does nothing: what remains is what the kernel takes to enter it.
-# By hand, since bpftrace 0.17 knows no raw tracepoints: perf's, which it has, cost several times as much.
+# An empty BPF program at every context switch: its cost is that of entering a program. bpf(2) is called directly, because bpftrace
+# 0.17 has no raw tracepoints; perf's, which it has, cost several times as much.
 import ctypes, os, signal, struct
 
 BPF, PROG_LOAD, RAW_TRACEPOINT_OPEN, RAW_TRACEPOINT = 321, 5, 17, 17

@@ -1,5 +1,5 @@
-# in_memory.sh <program...>: the paths of these programs, of those that the machines' scripts use, of their libraries, and of every
-# symbolic link on the way to them. The host says them, whose root is the machine's: it takes a moment here and a minute there.
+# in_memory.sh <program...>: paths of these programs, of the programs that the machines' scripts use, of their libraries, and of every
+# symbolic link on the way to them. The host runs it, because its root is the machine's: here it takes a moment, there a minute.
 PATH=$PATH:/usr/sbin:/sbin
 programs=("$@")
 for name in bash sh cat dd sleep sync date rm mkdir touch chrt ip mount umount exportfs rpc.nfsd rpc.mountd dmsetup \
@@ -8,7 +8,7 @@ for name in bash sh cat dd sleep sync date rm mkdir touch chrt ip mount umount e
   path=$(type -P "$name") || continue
   programs+=("$path")
 done
-# Statically linked ones have no libraries.
+# ldd prints no libraries for static programs.
 paths=$(printf '%s\n' "${programs[@]}" && ldd "${programs[@]}" 2>/dev/null | grep -o '/[^ :]*')
 links() {
   local path

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Inside a Debian with systemd: installs the package, looks at the service, and purges it. Then the role of Ansible does the same
-# once more, by Ansible on this very host. A line for each check goes to the console.
+# Runs inside a Debian with systemd: installs the package, checks the service, and purges it. Then Ansible's role does the same on
+# this very host. The console gets a line for each check.
 
 failed=0
 say() { echo "$*" >"${CONSOLE:-/dev/ttyS0}"; }
@@ -28,26 +28,26 @@ eventually() { # eventually <seconds> <command...>
 }
 
 units() { systemctl list-unit-files --no-legend --no-pager >/root/units; }
-# Files, users and units; not what dpkg, systemd and the kernel note about every package and service.
+# Files, users and units, without those that dpkg, systemd and the kernel keep for every package and service.
 state() {
   find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/tmp -o -path /var/log \
     -o -path /var/cache -o -path /var/lib/dpkg -o -path /var/lib/nfs -o -path /root -o -path /mnt -o -path /srv -o -path /etc/ld.so.cache \) -prune -o -print | sort
   getent passwd
   getent group
-  # On a busy host systemd may not answer in time while it boots.
+  # systemd may not answer in time while it boots on a busy host.
   eventually 10 units && awk '{ print "unit", $1, $2 }' /root/units
 }
 
 serves() {
   mkdir -p /srv/data /mnt/data
   mount -t tmpfs data /srv/data
-  # By another disk each.
+  # Each of these exports is on a disk of its own.
   mkdir -p /home/btrfs /home/ext4 /mnt/btrfs /mnt/ext4
   modprobe -a virtio_pci virtio_blk btrfs ext4 && mount -t btrfs /dev/vda /home/btrfs && mount -t ext4 /dev/vdb /home/ext4 || return
   printf '%s 127.0.0.1(rw,%sno_root_squash,insecure,no_subtree_check)\n' /srv/data fsid=0, /home/btrfs '' /home/ext4 '' >/etc/exports
   systemctl restart nfs-server && mount -t nfs -o vers=4.2,proto=tcp 127.0.0.1:/ /mnt/data
 }
-# With a watchdog that is not waited for as long.
+# The watchdog's time is shortened for the test.
 installs() {
   mkdir -p /run/systemd/system/nfscope.service.d
   printf '[Service]\nWatchdogSec=30\nRestartSec=1\n' >/run/systemd/system/nfscope.service.d/test.conf
@@ -61,12 +61,12 @@ confined() {
   local pid status
   pid=$(property MainPID)
   status=$(cat "/proc/$pid/status")
-  # Of BPF, PERFMON, SYS_ADMIN and DAC_READ_SEARCH alone: 39, 38, 21 and 2.
+  # The bounding set has CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN and CAP_DAC_READ_SEARCH alone: bits 39, 38, 21 and 2.
   is "$(awk '/^CapBnd/ { print $2 }' <<<"$status")" 000000c000200004 && is "$(awk '/^NoNewPrivs/ { print $2 }' <<<"$status")" 1 &&
     ! awk '/^Uid/ { exit $2 != 0 }' <<<"$status"
 }
 healthy() { is "$(curl -s -o /dev/null -w '%{http_code}' http://127.0.0.1:9943/healthz)" 200; }
-# The kernel says so of each process.
+# THP_enabled of /proc/<pid>/status is 0 for both processes.
 no_huge_pages() {
   local processes process
   processes=$(pgrep -x 'nfscope|nfscope-http')
@@ -75,7 +75,7 @@ no_huge_pages() {
     is "$(sed -n 's/^THP_enabled:\t//p' "/proc/$process/status")" 0 || return
   done
 }
-# All probes that this server uses are attached by their first choice, as they are for root.
+# All probes that this server uses are attached by their first choice, as for root.
 attached() {
   local count
   count=$(journalctl -u nfscope -o cat | grep -E '^attached|attached [0-9]+ of' | tail -n 1)
@@ -107,9 +107,9 @@ reads_its_file() {
   sed -i 's/^#clients = .*/clients = 7/' /etc/nfscope/nfscope.toml && systemctl reload nfscope &&
     eventually 20 sh -c 'journalctl -u nfscope -o cat | grep "SIGHUP: now .*7"' && eventually 20 runs
 }
-# It answers the watchdog for several of its times, and is restarted once it does not.
+# The agent answers the watchdog for several of its periods, and is restarted once it stops.
 watched() {
-  # Twice its time without a restart.
+  # 60 s without a restart are two periods of the watchdog.
   local up
   up=$(($(property ActiveEnterTimestampMonotonic) / 1000000))
   while read -r now _ </proc/uptime && [ $((${now%.*} - up)) -lt 60 ]; do sleep 1; done
@@ -118,7 +118,7 @@ watched() {
   eventually 120 sh -c '[ "$(systemctl show --value -p NRestarts nfscope)" = 1 ]' && eventually 120 healthy &&
     journalctl -u nfscope -o cat | grep -i 'watchdog timeout'
 }
-# systemd's socket, off by default: with it connections wait while the agent is away, and nothing else may have the address.
+# The systemd socket is off by default. With it connections wait while the agent is away, and no other process can take the address.
 by_socket() {
   local answer
   is "$(systemctl is-enabled nfscope.socket)/$(systemctl is-active nfscope.socket)" disabled/inactive || return
@@ -128,7 +128,7 @@ by_socket() {
   # A scrape that begins while there is no agent is answered by the next one.
   systemctl stop nfscope && ! systemctl -q is-active nfscope || return
   answer=$(curl -s -m 170 -o /dev/null -w '%{http_code}' http://127.0.0.1:9943/metrics)
-  # It answers while it attaches, and tells systemd afterwards that it is ready.
+  # The agent answers while it attaches, and reports to systemd afterwards that it is ready.
   is "$answer" 200 && eventually 120 runs
 }
 documented() {
@@ -144,7 +144,7 @@ purges() {
   state >/root/after && diff /root/before /root/after
 }
 
-# Ansible's programs are those of the host that made this machine, at the same place.
+# Ansible's programs come from the host that made this machine, at the same place.
 ansible_is_there() {
   local programs
   programs=$(cat /root/ansible/programs)
@@ -158,7 +158,7 @@ playbook() {
     -e ansible_become=false -e ansible_python_interpreter=/usr/bin/python3 -e nfscope_package_dir=/root -e "$1"
 }
 status_of() { curl -s -o /dev/null -w '%{http_code}' "$@" http://127.0.0.1:9943/metrics; }
-# The hash of a password by the C library, as a reference for our bcrypt.
+# The C library's hash of a password, as a reference for our bcrypt.
 hash=$(perl -e 'print crypt("open sesame", q($2y$04$) . "abcdefghijklmnopqrstuu")')
 settings="{nfscope_config: {limits: {clients: 7}, log: {level: debug}}, nfscope_web_config: {basic_auth_users: {alice: '$hash'}}}"
 role_runs() {

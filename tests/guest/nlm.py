@@ -63,7 +63,7 @@ def arguments(procedure, file, owner):
         "null": b"",
         "test": cookie + struct.pack(">I", 1) + lock,
         "unlock": cookie + lock,
-        # Whether to wait, exclusive; whether it is claimed after a restart, and the state of the monitor.
+        # `block` and `exclusive` precede the lock; `reclaim` and the monitor's state follow it.
         "nm_lock": cookie + struct.pack(">II", 0, 1) + lock + struct.pack(">II", 0, 0),
         "nm_lock_wait": cookie + struct.pack(">II", 1, 1) + lock + struct.pack(">II", 0, 0),
     }[procedure]

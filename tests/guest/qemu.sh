@@ -1,10 +1,10 @@
 #!/bin/bash
-# Stands in for QEMU: virtme-ng calls it with the command line that it has composed, and four things change before the
-# real one starts.
+# virtme-ng calls this script in place of QEMU, with the command line that it has composed. Four things change before the real one
+# starts:
 #
 # - The first process is the lab's own instead of virtme-ng's. LAB_INIT is its path and its arguments.
 # - LAB_QEMU is the emulator, with the first of its arguments.
-# - The root, which is LAB_ROOT, is exported once more, for a mount that caches. So is the host's, where it is another one.
+# - The root, LAB_ROOT, is exported once more, for a mount that caches. So is the host's root, if that is another one.
 # - The devices that virtme-ng's first process talks through are left out. They bring some 400 event descriptors, and QEMU
 #   polls all it has whenever a timer or a request wakes it. For the same reason a disk's request is served where the
 #   guest sends it (ioeventfd=off) instead of waking another thread. Both together took a third of a machine's CPU time.

@@ -1,21 +1,21 @@
 # Functions for the machine that serves NFS. Sourced in front of every script that the lab runs in it.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-# Another locale has a dozen files, which every program opens, on the host.
+# Other locales read a dozen files for every program that starts, from the host.
 export LC_ALL=C
 
 say() { printf 'lab: %s\n' "$*" >&2; }
 
-# in_memory <list>: what the list of in_memory.sh names is the machine's own from now on. The clock of a machine that counts
-# instructions leaps over whatever nobody computes in: a program that is read from a busy host, for the first time or after caches
-# were dropped, takes seconds of it, which the server would spend without its load. A program that is here does not ask the host
-# for anything when it is run again. The root is the host's below and memory above: what is touched moves up.
+# in_memory <list>: copies the files of in_memory.sh's list into the machine's memory. The clock of an icount machine leaps over idle
+# time. Seconds of it pass while a program is read from a busy host, for the first time or after caches were dropped: the server would
+# spend them without its load. A program in memory needs nothing of the host. The root has the host's files below and memory above:
+# `touch` moves a file up.
 in_memory() {
   xargs touch -ch <"$1"
 }
 
-# disk_up <name> <device>: /dev/mapper/<name>, as fast as the device until disk_delay says otherwise.
-# There is no udev: the node is made by hand.
+# disk_up <name> <device>: makes /dev/mapper/<name>, as fast as the device until disk_delay changes it. dmsetup makes the node,
+# because there is no udev.
 disk_up() {
   modprobe -a virtio_blk dm_delay || { say "this kernel has no dm_delay"; return 1; }
   dmsetup create "$1" --noudevsync --table "$(disk_table "$2" 0 0)" && dmsetup mknodes
@@ -27,18 +27,18 @@ disk_table() {
   echo "0 $(cat "/sys/block/${device#/dev/}/size") delay $device 0 $reads $device 0 $writes"
 }
 
-# disk_delay <name> <device> <ms for reads> <ms for writes and flushes>: while it is in use, too.
-# Nothing is lost by not freezing what is mounted: requests under way are waited for.
+# disk_delay <name> <device> <ms for reads> <ms for writes and flushes>: works while the disk is in use. Skipping the freeze of its
+# file system (--nolockfs) loses nothing: the kernel waits for requests under way.
 disk_delay() {
   dmsetup load "$1" --table "$(disk_table "$2" "$3" "$4")" &&
     dmsetup suspend --nolockfs --noudevsync "$1" && dmsetup resume --noudevsync "$1"
 }
 
-# The modules of ZFS, each before those that need it. From 2.2 on there are only the first and the last.
+# Modules of ZFS, each before those that need it. From 2.2 on there are only the first and the last.
 zfs_modules="spl zavl znvpair zunicode zcommon zlua icp zzstd zfs"
 
-# zfs_load [<directory>]: inserts the modules that the host has built there, and makes zpool and zfs, which come with
-# libraries of their own, commands like any other. Later calls remember the directory.
+# zfs_load [<directory>]: inserts the modules that the host has built there, and makes zpool and zfs commands in /usr/sbin, with the
+# libraries that they need. Later calls remember the directory.
 zfs_load() {
   local name
   if [ $# = 1 ]; then
@@ -55,7 +55,7 @@ zfs_load() {
   done
 }
 
-# zfs_down: the pool is not served, not mounted and not imported any more, and no module of ZFS is left.
+# zfs_down: stops serving the pool, unmounts and exports it, and removes all modules of ZFS.
 zfs_down() {
   local name names=
   rpc.nfsd 0
@@ -67,13 +67,13 @@ zfs_down() {
   done
 }
 
-# zfs_up: what zfs_down took away is there again and mounted, but not served: nfsd_up.
+# zfs_up: reverses zfs_down, but does not serve: nfsd_up does.
 zfs_up() {
   zfs_load && zpool import -d /dev/mapper -o cachefile=none tank
 }
 
-# export_up <file system> [<disk> [<disk for its log>]]: mounts what is to be exported at /run/exp. Disks are made file
-# systems on the host, but a log on a disk of its own belongs to one file system, and mkfs wants to see both.
+# export_up <file system> [<disk> [<disk for its log>]]: mounts the file system to be exported at /run/exp. The host makes file
+# systems on disks, but not with a log on a disk of its own: mkfs needs both disks.
 export_up() {
   local fs=$1 disk=${2:-} log=${3:-}
   mkdir -p /run/exp
@@ -105,7 +105,7 @@ export_up() {
   mount -t "$fs" -o "rw$log" "$disk" /run/exp
 }
 
-# grace_over: until clients of version 4 are served, who may have known the server before.
+# grace_over: waits until NFSv4 clients that may have known the server before are served.
 grace_over() {
   for _ in $(seq 150); do
     [ "$(cat /proc/fs/nfsd/v4_end_grace)" = Y ] && return
@@ -115,7 +115,7 @@ grace_over() {
   return 1
 }
 
-# export_anew <file system> [<name of another export>...]: in place of what was exported, on the same disks.
+# export_anew <file system> [<name of another export>...]: replaces the export, on the same disks.
 export_anew() {
   local fs=$1 disk name
   shift
@@ -127,7 +127,7 @@ export_anew() {
   for name; do also_export_up "$name"; done
 }
 
-# export_inside <file system> [<name of another export>...]: the same, but with its log in the file system's own disk.
+# export_inside <file system> [<name of another export>...]: replaces the export by one whose log is in the file system's own disk.
 # ext4-fast is ext4 with fast commits.
 export_inside() {
   local fs=$1 disk name
@@ -139,7 +139,7 @@ export_inside() {
   for name; do also_export_up "$name"; done
 }
 
-# inside_up <file system> <disk>: makes it, with its log inside it, and mounts it at /run/exp.
+# inside_up <file system> <disk>: makes the file system with its log inside it, and mounts it at /run/exp.
 inside_up() {
   local fs=$1 disk=$2
   case $fs in
@@ -149,7 +149,7 @@ inside_up() {
   esac
   fs=${fs%-fast}
   modprobe "$fs"
-  # No thread of ext4's own writes behind the tests' back.
+  # ext4's thread that initializes inode tables would write beside the tests.
   mount -t "$fs" -o "rw$([ "$fs" = ext4 ] && echo ,noinit_itable)" "$disk" /run/exp
 }
 
@@ -160,19 +160,19 @@ export_down() {
 
 exported_disk() { findmnt -n -o SOURCE /run/exp; }
 
-# also_export_up <name>: a file system of its own below the export, to be exported by itself.
+# also_export_up <name>: mounts a file system of its own below the export, to be exported by itself.
 also_export_up() {
   mkdir -p "/run/exp/$1"
   mount -t tmpfs -o size=25% "$1" "/run/exp/$1"
 }
 
-# insecure: the raw client does not bother with a reserved port.
+# insecure: the raw client does not bind a reserved port.
 export_options=rw,sync,no_root_squash,insecure,no_subtree_check
 
-# export_with <option>: what is exported has this option, too, such as pnfs.
+# export_with <option>: adds an option, such as pnfs, to the export.
 export_with() { exportfs -o "$export_options,fsid=0,$1" '*:/run/exp' && exportfs -f; }
 
-# nfsd_up <threads> [<name of another export>...]: from nothing to serving /run/exp.
+# nfsd_up <threads> [<name of another export>...]: starts everything that serves /run/exp.
 nfsd_up() {
   local threads=$1 fsid=1 name
   shift
@@ -193,20 +193,20 @@ nfsd_up() {
     exportfs -o "$options,fsid=$((fsid++))" "*:/run/exp/$name"
   done
   pidof rpc.mountd >/dev/null || rpc.mountd
-  # A kernel that does not track its clients itself waits for nfsdcld, and without it lets the whole grace period pass.
+  # Kernels that do not track their clients themselves wait for nfsdcld, and without it the whole grace period passes.
   [ -e /proc/fs/nfsd/nfsv4recoverydir ] || pidof nfsdcld >/dev/null ||
     nfsdcld -p /var/lib/nfs/rpc_pipefs -s /var/lib/nfs/nfsdcld
-  # Nobody has state to reclaim, so nobody needs to wait for a grace period. lockd has one of its own, in which nfsd answers LOCKs with
-  # NFS4ERR_GRACE, too.
+  # The grace periods of nfsd and lockd are cut short, because no client has state to reclaim. While lockd's lasts, nfsd answers LOCKs
+  # with NFS4ERR_GRACE.
   rpc.nfsd --grace-time 10 "$threads"
   echo Y >/proc/fs/lockd/nlm_end_grace
-  # Refused where there was none.
+  # The kernel refuses this write if there was no grace period.
   echo Y 2>/dev/null >/proc/fs/nfsd/v4_end_grace || true
   threads_anywhere
   [ "$(cat /proc/fs/nfsd/threads)" -gt 0 ]
 }
 
-# A kernel with nohz_full keeps its threads on the other CPUs. nfsd is to run on those without a tick as well.
+# Kernels with nohz_full keep threads on the other CPUs. nfsd is to run on those without a tick as well.
 threads_anywhere() {
   local tid
   grep -q '[0-9]' /sys/devices/system/cpu/nohz_full 2>/dev/null || return 0
@@ -215,7 +215,7 @@ threads_anywhere() {
   done
 }
 
-# cpus_online <0 or 1>: all but the first.
+# cpus_online <0 or 1>: switches all CPUs but the first.
 cpus_online() {
   local online
   for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
@@ -223,8 +223,8 @@ cpus_online() {
   done
 }
 
-# client_up <n>: a network of its own (10.9.n.0/24, the server at .1) and a host name of its own, without which an
-# NFSv4 server takes two clients for one that has rebooted.
+# client_up <n>: makes a network namespace (10.9.n.0/24, the server at .1) with a host name of its own. Two clients with the same host
+# name are one client that has rebooted, to an NFSv4 server.
 client_up() {
   local n=$1
   mkdir -p /run/uts

@@ -1,4 +1,4 @@
-# Disks whose every request takes a time that is known, and servers on them. After server.sh.
+# Disks whose requests take a known time, and servers on them. Sourced after server.sh.
 
 # null_disk <name> <ms> [<MiB>]: /dev/mapper/<name>, a disk in memory (1024 MiB) whose every request a timer completes after
 # that time.
@@ -13,27 +13,27 @@ null_disk() {
   awk -v ms="$2" 'BEGIN { printf "%d\n", ms * 1000000 }' >"$dir/completion_nsec"
   [ "$1" != data ] || echo "${disk_depth:-64}" >"$dir/hw_queue_depth"
   echo 1 >"$dir/power"
-  # Where reads take longer than a disk is expected to, the kernel would hold writes back for their sake.
+  # Writeback throttling (wbt) would hold writes back if reads take longer than it expects of a disk.
   throttle=$(null_device "$1")
   throttle=/sys/block/${throttle#/dev/}/queue/wbt_lat_usec
   [ ! -e "$throttle" ] || echo 0 >"$throttle"
-  # Mapped, because zpool takes a mapped one as it is, and waits for udev to partition others.
+  # zpool takes a mapped device as it is; it partitions others and waits for udev.
   dmsetup create "$1" --noudevsync --table "0 $((size * 2048)) linear $(null_device "$1") 0" && dmsetup mknodes
 }
 
-# null_device <name>: newer kernels name it as its directory.
+# null_device <name>: prints its device, which newer kernels name as its directory.
 null_device() {
   local device=/dev/$1
   [ -e "$device" ] || device=/dev/nullb$(cat "/sys/kernel/config/nullb/$1/index")
   echo "$device"
 }
 
-# null_delay <name> <ms for reads> <ms for writes and flushes>: what they take longer from now on, while it is in use.
+# null_delay <name> <ms for reads> <ms for writes and flushes>: makes each request take longer, while the disk is in use.
 null_delay() {
   modprobe dm_delay && disk_delay "$1" "$(null_device "$1")" "$2" "$3"
 }
 
-# null_gone <name>: the disk and what was on it, if there is one.
+# null_gone <name>: removes the disk, if there is one.
 null_gone() {
   local dir=/sys/kernel/config/nullb/$1
   [ -e "$dir" ] || return 0
@@ -42,8 +42,8 @@ null_gone() {
   rmdir "$dir"
 }
 
-# scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports it, new and empty, in place of what was
-# exported. The log's disk has log_mib MiB (64). zfs needs its modules: zfs_load.
+# scene_up <file system> <ms of its disk> [<ms of its log's own disk>]: exports a new, empty file system in place of the last one. The
+# log's disk has log_mib MiB (64). zfs needs its modules: zfs_load.
 scene_up() {
   local fs=$1 log=
   scene_down || return
@@ -57,7 +57,7 @@ scene_up() {
   esac
 }
 
-# unexport: nothing is mounted at /run/exp. What is killed may hold a file there a moment longer.
+# unexport: unmounts /run/exp. A killed process may hold a file there a moment longer.
 unexport() {
   local try
   for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -67,7 +67,7 @@ unexport() {
   ! mountpoint -q /run/exp || umount -R /run/exp
 }
 
-# scene_down: nothing is exported, and no disk of scene_up is left.
+# scene_down: ends the export, and removes the disks of scene_up.
 scene_down() {
   local name
   export_down

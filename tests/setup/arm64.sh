@@ -1,15 +1,15 @@
-# A machine with Debian's arm64 kernel, fully emulated, and what builds nfscope for it. Sourced by setup.sh, after kernels.sh
-# and qemu.sh.
+# Debian's arm64 kernel and root for an emulated machine, and the tools that build nfscope for it. Sourced by setup.sh, after
+# kernels.sh and qemu.sh.
 #
-# $lab/arm64/root/ is the machine's root file system: Debian's arm64 packages, unpacked and never installed. The cross compiler
-# takes libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last: a change of what is
-# in them takes effect once they are removed. The kernel is $lab/kernels/6.12-arm64/.
+# $lab/arm64/root/ is the machine's root file system: Debian's arm64 packages, unpacked and never installed. The cross compiler takes
+# libraries and headers from it. $lab/arm64/qemu/ is the emulator. Both have `release`, written last: remove them to apply a change of
+# their packages. The kernel is $lab/kernels/6.12-arm64/.
 
 arm64_kernels=(
   "6.12-arm64 ^linux-image-6\.12\.[0-9]+\+deb12-arm64-unsigned$"
 )
 arm64_target=aarch64-unknown-linux-gnu
-# This also names what every Debian has: nothing else would bring it here.
+# Packages that every Debian has are named, too: nothing else would install them in this root.
 arm64_root_packages=(
   base-files base-passwd bash dash coreutils sed grep mawk findutils util-linux mount hostname libc-bin netbase
   sysvinit-utils procps kmod iproute2 busybox-static
@@ -26,7 +26,7 @@ set_up_arm64() {
   set_up_for_arm64
 }
 
-# With an apt that knows nothing but arm64 and takes nothing for installed.
+# This private apt knows only arm64, and takes no package for installed.
 set_up_for_arm64() {
   local apt=$lab/arm64/apt apt_suites="bookworm bookworm-backports" private_lists_read=
   local apt_options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::status="$lab/arm64/apt/status")
@@ -62,7 +62,7 @@ unpack_arm64_root() {
   mv "$new" "$lab/arm64/$name"
 }
 
-# No script of any package runs: what they would do and a machine needs is done here.
+# Scripts of the packages do not run. Their steps that a machine needs are done here.
 unpack_root_into() (
   set -e
   cd "$1"

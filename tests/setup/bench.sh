@@ -1,4 +1,4 @@
-# What nfscope's cost is compared with: libbpf-tools, of Debian's package, unpacked and never installed. Sourced by setup.sh, after
+# libbpf-tools, with which nfscope's cost is compared: Debian's package, unpacked and never installed. Sourced by setup.sh, after
 # kernels.sh.
 
 # $lab/libbpf-tools/ has usr/ as the package ships it, and `release`, written last.

@@ -1,4 +1,4 @@
-# What the page is looked at with: Debian's Chromium, and the library that drives it. Sourced by setup.sh.
+# Debian's Chromium, and the library that drives it to test the page. Sourced by setup.sh.
 #
 # $lab/browser/ is a Python environment of its own. Playwright brings no browser: it drives the installed one.
 

@@ -1,27 +1,27 @@
 # The D compiler that tries the scripts for illumos: DTrace of Debian's packages, unpacked into the cache and never installed.
 # Sourced by setup.sh, after kernels.sh.
 
-# The steadiest suite that has it.
+# The most stable suite that has dtrace.
 dtrace_suite=forky
-# What dtrace is linked with comes along: Debian 12's own C library is older than the one that it needs.
+# Libraries of dtrace are unpacked with it: Debian 12's own C library is too old for it.
 dtrace_packages=(
   dtrace libdtrace2 libctf-nobfd0 libelf1t64 libc6 zlib1g libzstd1 libpcap0.8t64 libsframe3 libpfm4 libdbus-1-3 libsystemd0 libcap2
   libgcc-s1 libstdc++6 libselinux1 libpcre2-8-0 libgcrypt20 libgpg-error0 liblz4-1 liblzma5
 )
 
-# $lab/dtrace/ has the program `dtrace`, its script, which is written anew each time, lib/ as the packages ship it, and `release`, the
-# last of what is unpacked.
+# $lab/dtrace/ has the program `dtrace`, a script that is written anew each time; lib/ as the packages ship it; and `release`, written
+# last of the unpacked files.
 set_up_dtrace() {
   local dir=$lab/dtrace new=$lab/.dtrace.new
   step "The D compiler that tries the scripts for illumos (in $lab)"
-  # What makes the probes of a program known to it.
+  # dtrace needs python3 and binutils to register the USDT probes of a program.
   install_packages "dtrace" python3 binutils
   if [ -e "$dir/release" ]; then
     have "dtrace $(<"$dir/release") is unpacked"
     write_dtrace "$dir"
     return
   fi
-  # For this alone: kernels and OpenZFS are the newest of the other suites.
+  # This suite is added for dtrace alone: kernels and OpenZFS are the newest of the other suites.
   local suites=$apt_suites
   apt_suites="$suites $dtrace_suite"
   private_lists_read=
@@ -46,10 +46,10 @@ unpack_dtrace() (
   # Debian 13 and later have /lib in /usr/lib; packages may still ship either.
   libraries=$2/root/usr/lib/x86_64-linux-gnu
   cp -r root/usr/lib/x86_64-linux-gnu/dtrace lib
-  # The name of a block device's major number comes from a symbol that kernels without CONFIG_KALLSYMS_ALL do not tell. Without
-  # it no script compiles, and no test looks at that name.
+  # The name of a block device's major number comes from a symbol that kernels without CONFIG_KALLSYMS_ALL do not export. Without this
+  # change no script compiles there, and no test uses that name.
   sed -i -z 's/stringof(((struct blk_major_name \*\*)&vmlinux`major_names)\[[^]]*\]->name)/"disk"/' lib/*/io.d
-  # dtrace sets a uprobe on its own file, so that it cannot be started by way of another dynamic linker.
+  # dtrace sets a uprobe on its own file, so that another dynamic linker cannot start it.
   cp root/usr/sbin/dtrace dtrace.bin
   root/usr/bin/patchelf --set-interpreter "$2/root/usr/lib64/ld-linux-x86-64.so.2" \
     --force-rpath --set-rpath "$libraries" dtrace.bin
@@ -57,7 +57,7 @@ unpack_dtrace() (
   rm -rf debs root/usr/share
 )
 
-# write_dtrace <directory of DTrace>: the script `dtrace` there, where it is not so yet
+# write_dtrace <directory of DTrace>: writes the script `dtrace` there, if it differs
 write_dtrace() {
   local new
   new=$(mktemp)
@@ -78,7 +78,7 @@ done
 exec $1/dtrace.bin -xsyslibdir=$1/lib "\$@"
 SCRIPT
   if ! cmp -s "$new" "$1/dtrace"; then
-    # Replaced in one step, so that a test that runs meanwhile never reads half of it.
+    # The script is replaced in one step, so that a test never reads half of it.
     run "dtrace: its script" "check that you may write into $1" install -m 755 "$new" "$1/.dtrace"
     mv "$1/.dtrace" "$1/dtrace"
   fi

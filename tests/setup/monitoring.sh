@@ -1,4 +1,4 @@
-# What the dashboards and rules are tested with: two releases of Prometheus, and the library that writes the dashboards.
+# Two releases of Prometheus, with which dashboards and rules are tested, and the library that writes the dashboards.
 # Sourced by setup.sh, after kernels.sh.
 #
 # $lab/prometheus/<name>/ has prometheus, promtool and, written last, `release`: Debian's packages unpacked, never
@@ -11,7 +11,7 @@ prometheus_releases=(
   "3.5 ^3\.5\. prometheus promtool"
 )
 grafana_sdk='1769699379!11.6.0'
-# Reads dashboards/slo.yml.
+# PyYAML reads dashboards/slo.yml.
 pyyaml=6.0.3
 
 set_up_monitoring() {
@@ -21,7 +21,7 @@ set_up_monitoring() {
   set_up_unpacked prometheus Prometheus unpack_prometheus "${prometheus_releases[@]}"
 }
 
-# Engines that keep a fleet's history. Thanos is in no release of Debian: it is compiled from Go's module proxy, in five minutes.
+# Engines that keep a fleet's history. No release of Debian has Thanos: it is compiled from Go's module proxy, in five minutes.
 thanos=v0.42.4
 
 set_up_fleet() {
@@ -57,8 +57,8 @@ keep_victoriametrics() (
   rm -r .new
 )
 
-# A module of one's own requires the program and repeats its `replace`, which Go takes from the main module alone. Without
-# `slicelabels` Thanos reads labels of another layout than its Prometheus writes: receive ends in a panic.
+# A module of our own requires the program and repeats its `replace`, which Go takes from the main module alone. Without the tag
+# `slicelabels` Thanos reads another layout of labels than its Prometheus writes, and receive panics.
 build_thanos() (
   set -e
   export GOFLAGS=-buildvcs=false
@@ -91,7 +91,7 @@ unpack_prometheus() {
   mv "$new" "$lab/prometheus/$name"
 }
 
-# They run on the host's own C library, which a newer release of Debian may one day not do: better said here.
+# These programs run on the host's own C library. A newer Debian may one day need a later one, and the check says so here.
 keep_prometheus() (
   set -e
   cd "$1"

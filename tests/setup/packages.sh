@@ -1,4 +1,4 @@
-# What `make packages` builds with, and what `make packages-test` boots. Sourced by setup.sh, after kernels.sh.
+# Tools that `make packages` builds with, and the Debian that `make packages-test` boots. Sourced by setup.sh, after kernels.sh.
 #
 # $cache/packages/ has venv/ (zig, which brings musl and compilers for both architectures), tools/ (cargo-deb,
 # cargo-generate-rpm, helm where there is Go), deploy/ (ansible-lint, kubernetes-validate), and tree.cpio: a Debian 12 with systemd and
@@ -12,7 +12,7 @@ ansible_lint=26.10.1
 kubernetes_validate=1.37.0
 helm=v3.22.0
 packages_packages=(mmdebstrap rpm rpm2cpio cpio runc libelf-dev zlib1g-dev binutils python3 python3-venv curl)
-# What an NFS server has, what the test looks with, and what Ansible needs of a host.
+# Packages of an NFS server, of the test's tools, and those that Ansible needs on a host.
 tree_packages=systemd,systemd-sysv,dbus,kmod,nfs-kernel-server,curl,procps,iproute2,e2fsprogs,python3,python3-apt
 packages_dir=$cache/packages
 
@@ -35,7 +35,7 @@ set_up_zig() {
   if [ "$(cat "$venv/.zig-version" 2>/dev/null)" != $ziglang ]; then
     run "zig: installing $ziglang from PyPI" "check the network and pip's settings (pip config list)" \
       "$venv/bin/pip" --disable-pip-version-check install "ziglang==$ziglang"
-    # By the name that scripts call it.
+    # Scripts call it `zig`.
     printf '#!/bin/sh\nexec "$(dirname "$0")/python" -m ziglang "$@"\n' >"$venv/bin/zig"
     chmod 755 "$venv/bin/zig"
     echo $ziglang >"$venv/.zig-version"
@@ -48,7 +48,7 @@ set_up_zig() {
   done
 }
 
-# What looks at the role and at the chart. kubernetes-validate brings the schemas of Kubernetes.
+# Linters of the Ansible role and of the chart. kubernetes-validate brings the schemas of Kubernetes.
 set_up_deploy() {
   local venv=$packages_dir/deploy
   set_up_python "$venv" ansible-lint $ansible_lint ansible-lint
@@ -58,7 +58,7 @@ set_up_deploy() {
   echo $kubernetes_validate >"$venv/.validate-version"
 }
 
-# Debian has none, and Go's module proxy has its source.
+# helm has no Debian package; Go's module proxy has its source.
 set_up_helm() {
   if [ "$(cat "$packages_dir/tools/helm.version" 2>/dev/null)" = $helm ]; then
     have "helm $helm is in $packages_dir/tools"
@@ -72,7 +72,7 @@ set_up_helm() {
   fi
 }
 
-# set_up_cargo_tool <crate> <version>: built quickly, because it runs for a second
+# set_up_cargo_tool <crate> <version>: builds with little optimization, because the tool runs for a second
 set_up_cargo_tool() {
   local crate=$1 version=$2
   if [ "$(cat "$packages_dir/tools/$crate.version" 2>/dev/null)" = "$version" ]; then
@@ -85,8 +85,8 @@ set_up_cargo_tool() {
   echo "$version" >"$packages_dir/tools/$crate.version"
 }
 
-# With Debian's own sources of this host, as the kernels of the lab; documentation and translations are left out, but dpkg
-# does not remember that for what is installed later.
+# The tree comes from this host's own Debian sources, as the lab's kernels do. Documentation and translations are left out, but dpkg
+# does not remember that for later installations.
 set_up_tree() {
   local new=$packages_dir/.tree.new
   if [ "$(cat "$packages_dir/tree.packages" 2>/dev/null)" = "$tree_packages" ]; then
@@ -107,7 +107,7 @@ set_up_tree() {
   echo "$tree_packages" >"$packages_dir/tree.packages"
 }
 
-# The form that a kernel unpacks into its memory.
+# cpio is the format that a kernel unpacks into its memory.
 pack_tree() (
   set -e
   rm -rf "$1"

@@ -14,13 +14,13 @@ import os
 import struct
 import sys
 
-# The parts of a kernel from which a machine loads modules. Most of the others are drivers of hardware that it has not.
+# Directories of a kernel's modules that a machine loads. Most of the others are drivers of hardware that it does not have.
 PARTS = ("arch", "block", "crypto", "drivers/block", "drivers/infiniband", "drivers/md", "drivers/net", "drivers/virtio", "fs",
          "lib", "net", "security")
-# include/linux/module_signature.h: what the file of a signed module ends with, behind a structure that ends with the signature's length.
+# include/linux/module_signature.h: a signed module ends with this text, behind a structure that ends with the signature's length.
 MAGIC = b"~Module signature appended~\n"
 STRUCTURE = 12
-# The section of those names, and a name of the same length under which the kernel does not find it.
+# The section of those names, and a name of the same length that the kernel does not look for.
 NAMES, HIDDEN = b"_ftrace_eval_map\0", b"_ftrace_eval_off\0"
 
 

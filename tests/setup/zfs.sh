@@ -1,18 +1,18 @@
 # OpenZFS for two of the lab's kernels, built from Debian's packages. Sourced by setup.sh, after kernels.sh.
 #
-# ZFS is under the CDDL, and its modules together with a kernel are a work that may be used but not passed on. So they
-# are only ever built here, into the user's own cache, and are part of nothing that nfscope ships.
+# ZFS is under the CDDL: its modules together with a kernel may be used, but not passed on. They are therefore only built here, into
+# the user's own cache, and are part of nothing that nfscope ships.
 #
 # $lab/zfs/<kernel>/ has modules/ (stripped), user/ (zpool, zfs and their libraries) and, written last, `release`:
 # the versions of ZFS and of the kernel that they were built for. A module fits that one kernel only.
 
-# Kernel, and the version of Debian's zfs-linux as an extended regular expression: the newest match is taken. 6.1 gets
-# what a Debian 12 has, 6.12 what a Debian 12 with a kernel from backports has.
+# Kernel, and the version of Debian's zfs-linux as an extended regular expression: the newest match is taken. 6.1 gets the version of
+# Debian 12, 6.12 that of Debian 12 with a kernel from backports.
 zfs_kernels=(
   "6.12 ~bpo12\+"
   "6.1 ^2\.1\."
 )
-# The compiler is the one that the kernels were built with.
+# gcc-12 built the kernels.
 zfs_packages=(gcc gcc-12 libc6-dev make binutils file python3 pahole libblkid1 libuuid1 libudev1 libssl3)
 
 set_up_zfs() {
@@ -38,13 +38,13 @@ set_up_zfs() {
   done
 }
 
-# The version of its package that an unpacked kernel says it is. Headers of a namesake would compile as well, but then
-# the modules' BTF, which counts on from the kernel's, can be that of another one.
+# Version of the package by which an unpacked kernel was built. Headers of another build with the same release would compile as well,
+# but then the modules' BTF, which is numbered on from the kernel's, might not fit.
 kernel_version() {
   file -b "$lab/kernels/$1/boot/vmlinuz-"* | sed -nE 's/.* Debian ([^ ]+) .*/\1/p'
 }
 
-# <package>=<version> of what a package depends on, as far as the names match.
+# <package>=<version> of a package's dependencies whose names match.
 depends_on() { # depends_on <package> <version> <extended regular expression>
   private_apt apt-cache show "$1=$2" | sed -n 's/^Depends: //p' | head -n1 | tr ',|' '\n\n' | awk '{ print $1 }' |
     grep -E "$3" | sed "s/\$/=$2/"
@@ -114,7 +114,7 @@ compile_zfs() {
   make -C "$1"/source/usr/src/zfs-* -j"$(nproc)"
 }
 
-# Headers with a vmlinux (6.12) give the modules BTF. 6.1's have none, neither here nor on anyone's Debian 12.
+# Headers with a vmlinux (6.12) give the modules BTF. Debian 12's headers of 6.1 have none.
 keep_zfs() (
   set -e
   cd "$1"

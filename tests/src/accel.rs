@@ -1,8 +1,8 @@
-//! What runs a machine's CPUs: KVM where it really boots a stock kernel, QEMU's software emulation elsewhere.
+//! Accelerator of a machine's CPUs: KVM where it really boots a stock kernel, QEMU's software emulation elsewhere.
 //!
-//! `/dev/kvm` alone says little: nested and restricted hypervisors open it and then fail to boot. So the first machine after a
-//! boot of the host is tried with KVM, and the cache remembers how that went. Machines that count instructions are always
-//! emulated: only the emulator can count.
+//! `/dev/kvm` alone says little: nested and restricted hypervisors open it and then fail to boot. The first machine after a boot of
+//! the host is therefore tried with KVM, and the cache remembers the result. icount machines are always emulated: only the emulator
+//! can count instructions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use anyhow::{Result, bail};
 
 use crate::kernel::cache;
 
-/// What runs a machine's CPUs.
+/// Accelerator of a machine's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accel {
-    /// KVM; a trial where nobody knows yet whether it works.
+    /// KVM; a trial if its result on this host is not known yet.
     Kvm {
-        /// Nobody knows yet.
+        /// The first machine since the host's boot: its boot decides whether KVM works.
         trial: bool,
     },
     /// Software emulation.
@@ -25,10 +25,10 @@ pub enum Accel {
 }
 
 impl Accel {
-    /// For a machine that counts instructions, or not. `LAB_ACCEL` says `auto` (the default), `kvm` or `tcg`.
+    /// Chooses for an icount machine or any other. `LAB_ACCEL` is `auto` (the default), `kvm` or `tcg`.
     ///
     /// # Errors
-    /// When `LAB_ACCEL` says something else.
+    /// When `LAB_ACCEL` has another value.
     pub fn choose(icount: bool) -> Result<Accel> {
         let wanted = std::env::var("LAB_ACCEL").unwrap_or_else(|_| "auto".to_owned());
         let known = fs::read_to_string(record()).unwrap_or_default();
@@ -40,12 +40,12 @@ impl Accel {
         decide(&wanted, icount, readable, &known, &boot_id())
     }
 
-    /// How long a machine may take to answer.
+    /// Longest time until a machine answers.
     pub fn boot_timeout(self, counting: bool) -> Duration {
         match self {
-            // A kernel that boots at all under KVM is up in seconds.
+            // Kernels that boot at all under KVM are up in seconds.
             Accel::Kvm { trial: true } => Duration::from_secs(30),
-            // One that counts instructions has only what others leave of the host: a tenth of a core for minutes.
+            // icount machines only have the CPU time that other processes leave: a tenth of a core for minutes.
             _ if counting => Duration::from_secs(1200),
             // Emulated boots take six to nine seconds alone, and three times that beside a build.
             _ => Duration::from_secs(240),
@@ -56,7 +56,7 @@ impl Accel {
     pub fn remember(self, works: bool) {
         if self == (Accel::Kvm { trial: true }) {
             let word = if works { "works" } else { "fails" };
-            // Where it cannot be written, the next machine tries again.
+            // Without a record the next machine makes the trial again.
             let _ = fs::write(record(), format!("{} {word}\n", boot_id()));
         }
     }

@@ -1,4 +1,4 @@
-//! nfscope's agent, running in the machine, reached from the host.
+//! The agent of nfscope, running in the machine and reached from the host.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ pub struct Agent {
     log: PathBuf,
     running: Running,
     port: Port,
-    /// When the last snapshot was taken, by the machine's CLOCK_MONOTONIC; zero: none, or none yet while it attaches.
+    /// Time of the last snapshot by the machine's CLOCK_MONOTONIC; zero before the first one and while the agent attaches.
     last: Mutex<Duration>,
 }
 
-/// Which of the machine's ports for agents are taken.
+/// Ports of the machine for agents: true if taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ports(Arc<Mutex<[bool; AGENT_PORTS.len()]>>);
 
@@ -47,7 +47,7 @@ impl Ports {
     }
 }
 
-/// One of them, given back when it is dropped.
+/// A port of the machine for an agent, given back when it is dropped.
 #[derive(Debug)]
 struct Port {
     n: usize,
@@ -60,7 +60,7 @@ impl Drop for Port {
     }
 }
 
-/// For an answer that takes no attaching.
+/// Longest wait for an answer, other than while the agent attaches.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Agent {
@@ -78,14 +78,14 @@ impl Agent {
         let log = machine.shared().join(format!("agent-{n}.log"));
         let program = machine.install(program, &format!("nfscope-{n}"))?;
         let program = program.display();
-        // As `in_memory` does with what is there from the beginning.
+        // An icount machine gets the program into its memory, as `in_memory` does with the programs of its boot.
         let own = if machine.icount() {
             format!("touch {program} && ")
         } else {
             String::new()
         };
         let number = AGENT_PORTS[port.n];
-        // An agent that was killed keeps its port until the kernel has detached its programs, which takes seconds here.
+        // A killed agent keeps its port until the kernel has detached its programs, which takes seconds here.
         let free = format!(
             "for try in {{1..300}}; do (exec 3<>/dev/tcp/127.0.0.1/{number}) 2>/dev/null || break; sleep 0.1; done"
         );
@@ -108,17 +108,17 @@ impl Agent {
         Ok(agent)
     }
 
-    /// Where the host reaches it.
+    /// Address and port at which the host reaches the agent.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its port inside the machine.
+    /// Port of the agent inside the machine.
     pub fn port(&self) -> u16 {
         AGENT_PORTS[self.port.n]
     }
 
-    /// The name of its process: `pidof` in the machine finds this agent and no other.
+    /// Name of the agent's process: `pidof` in the machine finds this agent and no other.
     pub fn process(&self) -> String {
         format!("nfscope-{}", self.n)
     }
@@ -133,7 +133,7 @@ impl Agent {
         let started = Instant::now();
         loop {
             let answer = http::get(self.address, "/healthz", &[]);
-            // One that has ended has not answered: somebody else listens there.
+            // An answer counts only if the agent still runs: after its end another process may listen at that address.
             let end = self.running.end();
             let last = match answer {
                 Ok(response) if enough(response.status) && end.is_none() => return Ok(()),
@@ -154,7 +154,7 @@ impl Agent {
                     self.log()
                 );
             }
-            // Where it is emulated each question takes a good part of a tenth of a second from what it is waited for.
+            // An emulated agent takes a good part of a tenth of a second for each question, and attaches later for it.
             control::pass(if self.running.slower() > 1 {
                 Duration::from_secs(1)
             } else {
@@ -163,8 +163,8 @@ impl Agent {
         }
     }
 
-    /// The body at this path; an error unless the status is 200. While the agent attaches, which takes a minute on two emulated CPUs, it
-    /// asks to be asked again.
+    /// The body at this path; an error unless the status is 200. Repeats the request while the agent attaches, which takes a minute
+    /// on two emulated CPUs.
     pub fn get(&self, path: &str) -> Result<String> {
         let mut response = self.get_raw(path, &[])?;
         for _ in 0..PATIENCE.as_secs() {
@@ -185,8 +185,8 @@ impl Agent {
         Ok(response.text())
     }
 
-    /// Everything that it knows now, and not the snapshot before once more: that is what who asks again at once is given,
-    /// and a quarter of a second of a machine that counts instructions may be a whole load. Empty while it attaches.
+    /// Newest snapshot of the agent: never the one before, which the agent repeats to a client that asks at once. A quarter of a
+    /// second of an icount machine may be a whole load. Empty while the agent attaches.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let started = Instant::now();
@@ -216,29 +216,29 @@ impl Agent {
         Lines::open(self.address, &format!("/slow?{query}"))
     }
 
-    /// What it has logged so far.
+    /// Log of the agent so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Whether it is still there.
+    /// True while the agent runs.
     pub fn is_running(&self) -> bool {
         !self.running.has_ended()
     }
 
-    /// Sends it a signal: 2, 9, 15, 18 or 19.
+    /// Sends the agent a signal: 2, 9, 15, 18 or 19.
     pub fn signal(&mut self, signal: i32) -> Result<()> {
         self.running.signal(signal)
     }
 
-    /// Waits for its end, which something else must cause; its log is the standard error.
+    /// Waits for the agent's end, which the caller must cause; its log is the standard error.
     pub fn wait(&mut self, patience: Duration) -> Result<Output> {
         let mut output = self.running.wait(patience)?;
         output.stderr = self.log();
         Ok(output)
     }
 
-    /// Stops it as systemd would (SIGTERM), and checks that it ends within the minute that it has to detach.
+    /// Stops the agent as systemd would (SIGTERM), and checks that it ends within the minute that it has to detach.
     pub fn stop(mut self) -> Result<Output> {
         self.running.signal(15)?;
         let output = self.wait(PATIENCE)?;

@@ -1,5 +1,5 @@
-//! Machines with Debian's arm64 kernel (`LAB_FLAVOUR=arm64`), emulated whatever the host is. Their root file system is not the
-//! host's, and what runs in them is built for them: `tests/arm64.sh`.
+//! Machines with Debian's arm64 kernel (`LAB_FLAVOUR=arm64`), emulated on any host. Their root file system is not the host's, and
+//! programs for them are built by `tests/arm64.sh`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::kernel::cache;
 use crate::paths;
 use crate::variant::ARM64;
 
-/// Where the machine has the host's files, and its first process; as `tests/setup/arm64.sh` has made them.
+/// Mount point of the host's files in the machine, and the machine's first process; `tests/setup/arm64.sh` makes both.
 const HOST: &str = "/host";
 const FIRST: &str = "/init";
 
@@ -36,14 +36,14 @@ pub fn emulator() -> String {
     )
 }
 
-/// What virtme-ng has to know.
+/// Arguments of virtme-ng.
 pub fn vng_options() -> Result<Vec<String>> {
     let root = root()?;
     let root = root.to_str().context("the cache's path is not UTF-8")?;
     Ok(["--arch", ARM64, "--root", root].map(str::to_owned).into())
 }
 
-/// The words for the kernel's `init=`, which start what the machine has of the host: this program with these arguments.
+/// Words of the kernel's `init=`, which start a program of the host with these arguments.
 pub fn init(lab: &Path, arguments: &str) -> Result<String> {
     Ok(format!(
         "{FIRST} -- {lab} {arguments} {HOST} {programs}",

@@ -1,7 +1,7 @@
-//! `lab baselines`: what `nfscope baseline` says of changes that the lab has made, and of none.
+//! `lab baselines`: reports of `nfscope baseline` on changes that the lab has made, and on none.
 //!
-//! Two experiments on one machine that counts instructions, its disks null_blk with a timer: a fast log device joins a pool on
-//! a slow disk, and one thread becomes sixteen. The load is the same before and after, each client asking every so often.
+//! Two experiments on one icount machine, its disks null_blk with a timer: a fast log device joins a pool on a slow disk, and one
+//! thread becomes sixteen. The load is the same before and after; each client asks at a fixed rate.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::control::Running;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// How long to record, and what to keep.
+/// Length of the recordings, and the directory of the reports.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
@@ -24,52 +24,52 @@ pub struct Options {
     /// Seconds of the machine for each side of a comparison, in three recordings with windows of one second
     #[arg(long, default_value_t = 60)]
     pub seconds: u32,
-    /// Keep the reports here
+    /// Directory that keeps the reports
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
 
-/// What was said of one pair of recordings.
+/// Reports of one pair of recordings.
 #[derive(Debug)]
 pub struct Compared {
-    /// As `nfscope baseline compare` prints it.
+    /// Output of `nfscope baseline compare`.
     pub text: String,
-    /// The same as JSON.
+    /// Report as JSON.
     pub json: Value,
-    /// And as a page.
+    /// Report as a page.
     pub html: String,
 }
 
 /// The experiments.
 #[derive(Debug)]
 pub struct Experiments {
-    /// The same server twice.
+    /// Recordings of a server without a change, twice.
     pub same: Compared,
-    /// Without and with a log device.
+    /// Pool without and with a log device.
     pub log_device: Compared,
-    /// One thread and sixteen.
+    /// Server with one thread and with sixteen.
     pub threads: Compared,
-    /// What `nfscope capacity` says of one thread.
+    /// Output of `nfscope capacity` on the server with one thread.
     pub capacity: String,
-    /// What it says of a journal that is hardly used, and what the server does then.
+    /// Limit of a journal that is hardly used, predicted and measured.
     pub group_commit: GroupCommit,
 }
 
-/// The limit of a journal, predicted from little load and measured under all that it takes.
+/// The limit of a journal, predicted from little load and measured under full load.
 #[derive(Debug)]
 pub struct GroupCommit {
-    /// What `nfscope capacity` says of a recording with one client.
+    /// Output of `nfscope capacity` on a recording with one client.
     pub text: String,
-    /// Requests per second that its log takes, as predicted with so many threads.
+    /// Requests per second that the log takes, as predicted for `THREADS` threads.
     pub predicted: f64,
     /// Requests per second with more clients than threads, each of which asks again at once.
     pub measured: f64,
-    /// The same with a single thread, whose commits serve one request each.
+    /// Requests per second that the log takes with a single thread, whose commits serve one request each.
     pub single: f64,
 }
 
 impl Experiments {
-    /// Each with its title.
+    /// All experiments, each with its title.
     pub fn all(&self) -> [(&'static str, &Compared); 3] {
         [
             ("same", &self.same),
@@ -79,7 +79,7 @@ impl Experiments {
     }
 }
 
-/// Requests of the pool's disk and of the log device take this long, in milliseconds.
+/// Milliseconds of each request to the pool's disk and to the log device.
 const DISK_MS: f64 = 8.0;
 const LOG_MS: f64 = 0.1;
 /// Threads of the server whose journal is measured.
@@ -95,7 +95,7 @@ pub(crate) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Of a machine and its agent, for recordings of so many seconds.
+    /// Wraps a machine and its agent, for `seconds` of recordings.
     pub(crate) fn of(server: &'a Server, agent: &Agent, seconds: u32) -> Result<Bench<'a>> {
         Ok(Bench {
             server,
@@ -106,7 +106,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// A machine that counts instructions, for recordings.
+/// Boots an icount machine, for recordings.
 pub(crate) fn boot(kernel: Kernel) -> Result<Server> {
     Server::boot(kernel)
         .export("tmpfs")
@@ -115,19 +115,19 @@ pub(crate) fn boot(kernel: Kernel) -> Result<Server> {
         .start()
 }
 
-/// Its agent.
+/// Starts the agent of the machine.
 pub(crate) fn agent_of(server: &Server) -> Result<Agent> {
     let agent = server.agent_start(&[])?;
-    // Text patching takes its time where it is emulated on one CPU.
+    // Text patching takes long on one emulated CPU.
     agent
         .wait_until_healthy(Duration::from_secs(600))
         .inspect_err(|_| server.keep_logs())?;
-    // With one CPU, one operation in a hundred would wait for who reads and records: the very ones that a p99 is made of.
+    // On one CPU one operation in a hundred would wait for the agent or the recorder: the very ones that a p99 is made of.
     server.sh(&format!("chrt -i -a -p 0 $(pidof {})", agent.process()))?;
     Ok(agent)
 }
 
-/// Plays them.
+/// Runs all experiments.
 ///
 /// # Errors
 /// When the machine, the agent or a load fails.
@@ -182,7 +182,7 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
         .sh("set -e; scene_up ext4 2 0.1; nfsd_up 1; grace_over
          dd if=/dev/zero of=/run/exp/shared bs=1M count=128 status=none
          sync")?;
-    // What has been read is forgotten, so that the last second is as the first.
+    // Evicting the file from the page cache keeps the last second like the first.
     let forget = bench.server.lab_command("evict-cache /run/exp/shared");
     let cold = bench.server.spawn(&forget)?;
     let load = bench.load("clients read --clients 16 --within 128 --every 40 --scatter")?;
@@ -207,7 +207,7 @@ fn group_commit(bench: &Bench) -> Result<GroupCommit> {
     };
     let recorded = |name: &str, load: &str| -> Result<Value> {
         let load = bench.load(&format!("clients write --within 4 {load}"))?;
-        // A rate, and the mean of hundreds of commits that take the disk 8 ms each: they take no longer recording.
+        // A recording of a third is long enough for a rate and the mean of hundreds of commits, each of which takes the disk 8 ms.
         bench.record(name, bench.seconds / REPEATS)?;
         end(load)?;
         rate(name)
@@ -236,7 +236,7 @@ impl Bench<'_> {
         let named = format!("export {}={begun}\n{line}", begun::BEGUN);
         let load = self.server.spawn(&named)?;
         self.server.lab(&format!("begun {begun}"))?;
-        // What a load does first is not what it does then.
+        // The first seconds of a load differ from the rest.
         self.server.sh("sleep 5")?;
         Ok(load)
     }

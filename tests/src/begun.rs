@@ -1,4 +1,4 @@
-//! A load says when it begins: its clients are connected, what they work with is there, and the next calls are its own.
+//! Begin of a load: its clients are connected, its files are there, and the next calls are its own. The load creates a file then.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 
 use rustix::process::nice;
 
-/// Names the file that a load makes when it begins.
+/// Variable with the path of the file that a load makes when it begins.
 pub const BEGUN: &str = "LAB_BEGUN";
 
-/// The load begins.
+/// Announces the begin of the load.
 pub fn tell() {
     if let Some(path) = std::env::var_os(BEGUN) {
-        // Whoever waits for it goes on after a while.
+        // Without the file [`wait_for`] goes on after its timeout.
         let _ = fs::write(PathBuf::from(path), "");
     }
 }
 
-/// Waits until all of these have begun, and says how many have not after a while: where the server answers nothing, a load
-/// cannot begin.
+/// Waits until all of these loads have begun, and returns how many have not within `patience`: while the server answers nothing, a
+/// load cannot begin.
 ///
-/// The clock of a machine that counts instructions leaps over whatever nobody computes in, and so over the time that a slow
-/// host takes to bring a load's program. Whoever waits computes, therefore, as long as nobody else wants to.
+/// The clock of an icount machine leaps over idle time, and so over the time that a slow host takes to bring a load's program. This
+/// function therefore computes at the lowest priority while it waits.
 pub fn wait_for(loads: &[PathBuf], patience: Duration) -> usize {
     let started = Instant::now();
     let missing = || loads.iter().filter(|load| !load.exists()).count();
@@ -31,7 +31,7 @@ pub fn wait_for(loads: &[PathBuf], patience: Duration) -> usize {
         thread::yield_now();
     }
     if lowest {
-        // May be refused where a machine's process is not root; then the rest is at the lowest priority, too.
+        // The kernel may refuse a process that is not root; then the rest runs at the lowest priority, too.
         let _ = nice(-19);
     }
     missing()

@@ -1,5 +1,5 @@
-//! `lab big-server`: thousands of threads, connections and clients, every operation counted and timed. Not among the tests: an
-//! emulated machine takes minutes for it.
+//! `lab big-server`: thousands of threads, connections and clients, every operation counted and timed. It is not among the tests,
+//! because an emulated machine takes minutes for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::raw::clients::ClientReport;
 use crate::reconcile::{by_last_label, lost, merged, operations, settled, window};
 use crate::server::Server;
 
-/// How big.
+/// Sizes of the server and its load.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 5.10, 6.1, 6.12, 6.18 or 7.2
@@ -33,24 +33,24 @@ pub struct Options {
     pub open: u32,
 }
 
-/// One size, and what was counted at it.
+/// Size of the server, and the counts at it.
 #[derive(Debug)]
 pub struct Counted {
-    /// What was big.
+    /// Description of the size.
     pub what: String,
     /// Operations that the kernel counted.
     pub kernel: u64,
     /// Operations that the agent timed.
     pub agent: u64,
-    /// Requests whose wait for a thread is known.
+    /// Requests with a known wait for a thread.
     pub queued: u64,
-    /// Clients whose count is the one that they sent.
+    /// Clients whose count equals the number of their requests.
     pub clients: usize,
-    /// Events that the agent says it has lost, by probe and reason.
+    /// Events that the agent reports as lost, by probe and reason.
     pub lost: BTreeMap<String, f64>,
 }
 
-/// Plays them, and calls back with each.
+/// Runs all sizes, and calls back with each.
 ///
 /// # Errors
 /// When the machine, the agent or a load fails, and when the two counts of a size differ.
@@ -61,7 +61,7 @@ pub fn run(options: &Options, mut each: impl FnMut(&Counted)) -> Result<()> {
         .clients(0)
         .start()?;
     let agent = server.agent(&["--max-clients", "10000", "--max-pairs", "16384"])?;
-    // A thread keeps the pages of the largest READ to itself: with the usual megabyte they take more than the machine has.
+    // Each thread keeps the pages of the largest READ: with the usual megabyte all threads take more than the machine has.
     server.nfsd_stop()?;
     server.sh("echo 8192 >/proc/fs/nfsd/max_block_size")?;
     server.nfsd_start()?;
@@ -93,7 +93,7 @@ pub fn run(options: &Options, mut each: impl FnMut(&Counted)) -> Result<()> {
         ),
     ];
     // Without a limit of its own the kernel keeps 20 connections open for each thread (svc_check_conn_limits(),
-    // net/sunrpc/svc_xprt.c). Those of the size before may not be closed yet.
+    // net/sunrpc/svc_xprt.c). Connections of the size before may not be closed yet.
     server.sh(&format!(
         "echo {} >/proc/fs/nfsd/max_connections",
         2 * open + short + pairs
@@ -117,7 +117,7 @@ struct Many<'a> {
 impl Many<'_> {
     fn counted(&self, what: String, load: &str) -> Result<Counted> {
         let before = settled(self.server, &[self.agent])?;
-        // A thread for each client.
+        // The load starts a thread for each client.
         let script = format!(
             "ulimit -n 100000; export RUST_MIN_STACK=131072; exec {} clients {load}",
             self.server.lab_path().display()

@@ -1,5 +1,5 @@
-//! `lab block-cost`: what the block probe costs on this host, in nanoseconds, beside biolatency of libbpf-tools. Both are attached
-//! at the same time, so that they see the same requests.
+//! `lab block-cost`: cost of the block probe on this host, in nanoseconds, beside biolatency of libbpf-tools. Both are attached at
+//! the same time, so that they see the same requests.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::kernel::cache;
 use crate::paths;
 
-/// What is read, and how often.
+/// File and number of the reads.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Directory of the file that is read, on the device whose requests are counted
@@ -28,13 +28,13 @@ pub struct Options {
     pub rounds: usize,
 }
 
-/// Tracepoints, as both name their programs after them.
+/// Tracepoints of a request: both tools name their programs after them.
 pub const STEPS: [&str; 3] = ["insert", "issue", "complete"];
 
 /// Nanoseconds of one run of a tool's program at each of [`STEPS`]; `None` where it has none.
 pub type Cost = [Option<f64>; 3];
 
-/// The tools, by what they measure.
+/// Costs of the tools, by what they measure.
 #[derive(Debug)]
 pub struct Costs {
     /// nfscope's block probe: queue and device time, bytes, and forced unit access by device and operation.
@@ -46,17 +46,17 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// What a request costs by nfscope, as a part of what both of the others cost.
+    /// Cost of a request in nfscope's programs, as a fraction of its cost in both modes of biolatency together.
     pub fn part(&self) -> f64 {
         let sum = |c: &Cost| c.iter().flatten().sum::<f64>();
         sum(&self.nfscope) / (sum(&self.queued) + sum(&self.device))
     }
 }
 
-/// Programs of the kernel: how often each has run, and for how long, by its identifier.
+/// Programs of the kernel by identifier: nanoseconds that each has run, and how often.
 type Runs = BTreeMap<u64, (u64, u64)>;
 
-/// Measures.
+/// Measures the costs of all tools.
 ///
 /// # Errors
 /// When a tool cannot be started or does not attach, and when no request reached the device.
@@ -74,7 +74,7 @@ pub fn run(options: &Options) -> Result<Costs> {
         "--web.listen-address",
         "127.0.0.1:0",
     ];
-    // One after the other: the kernel does not say whose a program is.
+    // Tools start one after the other: the kernel does not say which process loaded a program.
     let (_agent, nfscope) = Tool::start(&paths::nfscope_program()?, &arguments)?;
     let (_queued, queued) = Tool::start(&biolatency, &["-Q", "86400"])?;
     let (_device, device) = Tool::start(&biolatency, &["86400"])?;
@@ -113,7 +113,7 @@ fn nanoseconds(before: &Runs, after: &Runs, id: u64) -> Option<f64> {
     (count1 > count0).then(|| (time1 - time0) as f64 / (count1 - count0) as f64)
 }
 
-/// A file with blocks on the device, which goes away with the value.
+/// A file with blocks on the device; dropping it removes the file.
 struct Scratch(PathBuf, u64);
 
 impl Scratch {
@@ -153,11 +153,11 @@ impl Drop for Scratch {
     }
 }
 
-/// A process that ends with the value.
+/// A process; dropping it kills the process.
 struct Tool(Child);
 
 impl Tool {
-    /// Starts it, and waits for its programs at [`STEPS`].
+    /// Starts the tool, and waits for its programs at [`STEPS`].
     fn start(program: &Path, arguments: &[&str]) -> Result<(Tool, [Option<u64>; 3])> {
         let before: Vec<u64> = runs()?.into_keys().collect();
         let child = Command::new(program)
@@ -172,9 +172,9 @@ impl Tool {
         loop {
             let listed = bpftool()?;
             let found = STEPS.map(|step| new_program(&listed, &before, step));
-            // biolatency without -Q looks at insertions, too, on kernels before 5.11 alone.
+            // biolatency without -Q only attaches to insertions on kernels before 5.11.
             if found[1].is_some() && found[2].is_some() {
-                // Attached, and not only loaded.
+                // A loaded program needs a moment more to be attached.
                 thread::sleep(Duration::from_secs(2));
                 return Ok((tool, found));
             }

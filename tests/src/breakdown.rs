@@ -1,4 +1,4 @@
-//! What `/breakdown` streams, as a program of somebody else reads it.
+//! Stream of `/breakdown`, as a program other than nfscope reads it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::http::Lines;
 
-/// What a line can be. Fields that nobody knows are a mistake.
+/// Line of a stream. An unknown field is an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -18,7 +18,7 @@ enum Line {
     Interval(Interval),
 }
 
-/// What a stream tells.
+/// First line of a stream.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/breakdown.md has the fields")]
@@ -31,7 +31,7 @@ pub struct Header {
     pub kernel_bytes: u64,
 }
 
-/// What came in an interval.
+/// Operations of an interval.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/breakdown.md has the fields")]
@@ -45,7 +45,7 @@ pub struct Interval {
     pub cost_seconds: f64,
 }
 
-/// One row: its values, and how long its operations took.
+/// Row of an interval: its values, and the times of its operations.
 #[derive(Clone, Debug, Deserialize)]
 #[expect(missing_docs, reason = "docs/breakdown.md has the fields")]
 pub struct Row {
@@ -63,7 +63,7 @@ pub struct Row {
     pub values: BTreeMap<String, serde_json::Value>,
 }
 
-/// How long operations took.
+/// Times of operations.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[expect(missing_docs, reason = "docs/breakdown.md has the fields")]
 pub struct Times {
@@ -74,7 +74,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds others.
+    /// Adds the operations of `other`.
     pub fn add(&mut self, other: &Times) {
         self.count += other.count;
         self.sum_seconds += other.sum_seconds;
@@ -87,23 +87,23 @@ impl Times {
 #[derive(Debug)]
 pub struct Breakdown(Lines);
 
-/// All that a stream has told.
+/// All content of a stream.
 #[derive(Debug)]
 pub struct Told {
-    /// Its first line.
+    /// First line of the stream.
     pub header: Header,
     /// Times by the values of `by`, in its order, of all intervals.
     pub rows: BTreeMap<Vec<String>, Times>,
-    /// The same for the last path of the file, or why it has none.
+    /// Last path of the file, or the reason why it has none, by the values of `by`.
     pub paths: BTreeMap<Vec<String>, Result<String, String>>,
-    /// The same of what had no row.
+    /// Times of operations without a row, of all intervals.
     pub other: Times,
     /// All intervals.
     pub intervals: Vec<Interval>,
 }
 
 impl Breakdown {
-    /// Asks, and returns when the kernel counts.
+    /// Opens the stream, and returns when the kernel counts.
     ///
     /// # Errors
     /// When the agent refuses.
@@ -127,12 +127,12 @@ impl Breakdown {
         Ok(())
     }
 
-    /// All that came until now, whole intervals with it.
+    /// Ends the stream after its next whole intervals, and returns all of it.
     ///
     /// # Errors
-    /// A line that is none; none any more.
+    /// When a line is not understood, or no line comes any more.
     pub fn end(self) -> Result<Told> {
-        // The interval that is now, and the one that a line may just have ended.
+        // Two more lines: one for the interval that is open now, and one for an interval that may have ended before this call.
         self.wait_for(self.0.so_far().len() + 2)?;
         let mut lines = self.0.so_far().into_iter().map(|line| {
             serde_json::from_str::<Line>(&line).with_context(|| format!("not understood: {line}"))
@@ -175,14 +175,14 @@ impl Breakdown {
 }
 
 impl Told {
-    /// All operations.
+    /// Times of all operations, with and without a row.
     pub fn total(&self) -> Times {
         let mut all = self.other.clone();
         self.rows.values().for_each(|times| all.add(times));
         all
     }
 
-    /// Operations by the values of some of `by`.
+    /// Operations by the values of `of`, which are some of `by`.
     pub fn counts(&self, of: &[&str]) -> BTreeMap<Vec<String>, u64> {
         let mut counts = BTreeMap::new();
         for (key, times) in &self.rows {

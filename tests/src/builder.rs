@@ -1,4 +1,4 @@
-//! The sentence that builds a server.
+//! Builder of a server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::spec::Spec;
 use crate::variant::Variant;
 
-/// How the server is to be; [`Builder::start`] makes it so.
+/// Description of a server; [`Builder::start`] boots it.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until start() is called"]
 pub struct Builder {
@@ -30,34 +30,34 @@ pub struct Builder {
     nfsd: bool,
 }
 
-/// Words that spare a kernel what no test is about: tests of its cryptography, the search for pages that can be written and run, and a
-/// line on the emulated serial port for each device. Warnings are still there.
+/// Kernel parameters that skip work that no test is about: self-tests of its cryptography, the search for pages that are writable and
+/// executable, and a line on the emulated serial port for each device. Warnings are still printed.
 const QUICK_BOOT: &str = "cryptomgr.notests rodata=off loglevel=5";
 
-/// CPUs of a machine that asks for no number.
+/// CPUs of a machine without a number of its own.
 const CPUS: u32 = 2;
 
 impl Server {
-    /// The beginning of the sentence: a server on this kernel, to be described and started.
+    /// Begins the description of a server on this kernel.
     pub fn boot(kernel: Kernel) -> Builder {
         Builder::new(kernel)
     }
 }
 
-/// CPUs of a machine that counts instructions. The emulator runs one of them at a time, and its clock counts the instructions of
-/// all: two that are busy are half as fast each.
+/// CPUs of an icount machine. The emulator runs one of them at a time, and its clock counts the instructions of all: two busy CPUs
+/// are half as fast each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CountedCpus {
-    /// One, with a nanosecond for each instruction.
+    /// CPU with a nanosecond for each instruction.
     One,
-    /// One, with two nanoseconds for each instruction: as fast as each of two busy ones.
+    /// CPU with two nanoseconds for each instruction: as fast as each of two busy ones.
     OneSlow,
-    /// Two, which need two nanoseconds for each instruction while both are busy.
+    /// Two CPUs, which need two nanoseconds for each instruction while both are busy.
     TwoSlow,
 }
 
 impl CountedCpus {
-    /// How many.
+    /// Number of the CPUs.
     pub fn count(self) -> u32 {
         match self {
             CountedCpus::One | CountedCpus::OneSlow => 1,
@@ -104,7 +104,7 @@ impl Builder {
         self
     }
 
-    /// CPUs that could be added while it runs, and for which the kernel keeps room; at least as many as there are.
+    /// CPUs that could be added while the machine runs, and for which the kernel keeps room; at least as many as there are.
     pub fn possible_cpus(mut self, cpus: u32) -> Self {
         self.spec.possible_cpus = Some(cpus);
         self
@@ -123,36 +123,36 @@ impl Builder {
         self
     }
 
-    /// Writes and flushes of the exported disk take this much longer, until [`Server::delay`] says otherwise.
+    /// Delays writes and flushes of the exported disk by this time, until [`Server::delay`] changes it.
     pub fn slow(mut self, delay: Duration) -> Self {
         self.delay = Delay::writes(delay);
         self.delayed |= !delay.is_zero();
         self
     }
 
-    /// The exported disk can be made slower and faster while the machine runs: [`Server::delay`].
+    /// Makes the speed of the exported disk changeable while the machine runs: [`Server::delay`].
     pub fn delayed(mut self) -> Self {
         self.delayed = true;
         self
     }
 
-    /// The exported file system (ext4, xfs or zfs) keeps its log on a disk of its own, which can be made slower and faster
-    /// while the machine runs: [`Server::delay`].
+    /// Keeps the log of the exported file system (ext4, xfs or zfs) on a disk of its own, whose speed can be changed while the
+    /// machine runs: [`Server::delay`].
     pub fn external_log(mut self) -> Self {
         self.spec.log_disk = true;
         self.spare_log = false;
         self
     }
 
-    /// The disk of [`Builder::external_log`] is there, as `/dev/mapper/log`, but nothing uses it yet:
-    /// `zpool add -f tank log /dev/mapper/log`.
+    /// Adds the disk of [`Builder::external_log`] as `/dev/mapper/log`, but does not use it yet: `zpool add -f tank log
+    /// /dev/mapper/log`.
     pub fn spare_log(mut self) -> Self {
         self.spec.log_disk = true;
         self.spare_log = true;
         self
     }
 
-    /// One more export, at `/run/exp/<name>` over v3 and `/<name>` over v4: a file system of its own, in memory.
+    /// Adds an export of a file system of its own, in memory: `/run/exp/<name>` over v3 and `/<name>` over v4.
     pub fn also_export(mut self, name: &str) -> Self {
         self.others.push(name.to_owned());
         self
@@ -176,13 +176,13 @@ impl Builder {
         self
     }
 
-    /// Counts instructions instead of seconds: one CPU, and one instruction is one nanosecond of its time.
-    /// A machine that waits for a timer skips to it, so give it loads that never wait.
+    /// Counts instructions instead of seconds: one CPU, and one instruction is one nanosecond of its time. An idle machine skips to
+    /// its next timer, so give it loads that never wait.
     pub fn icount(self) -> Self {
         self.icount_on(CountedCpus::One)
     }
 
-    /// The same with other CPUs.
+    /// Counts instructions, as [`Builder::icount`], with other CPUs.
     pub fn icount_on(mut self, cpus: CountedCpus) -> Self {
         self.spec.icount = true;
         self.spec.icount_shift = u32::from(cpus == CountedCpus::OneSlow);
@@ -190,33 +190,33 @@ impl Builder {
         self
     }
 
-    /// Time passes in the machine only while somebody here waits for it, or [lets it pass](crate::clock). `LAB_CLOCK=host` leaves it on
-    /// the host's clock, and so does KVM.
+    /// Stops the machine's clock except while this process waits for the machine, or [lets time pass](crate::clock). `LAB_CLOCK=host`
+    /// leaves it on the host's clock, and so does KVM.
     pub fn driven(mut self) -> Self {
         self.spec.driven = true;
         self
     }
 
-    /// Takes no place of the two that machines have: for one that runs for hours, beside all others.
+    /// Takes none of the two slots that machines have: for a machine that runs for hours, beside all others.
     pub fn beside(mut self) -> Self {
         self.spec.beside = true;
         self
     }
 
-    /// The machine can be stopped, and go on later: see [`Server::halt`].
+    /// Allows [`Server::halt`]: the machine can be stopped, and go on later.
     pub fn can_halt(mut self) -> Self {
         self.spec.can_halt = true;
         self
     }
 
-    /// Runs the kernel with its mitigations, on a CPU with everything that QEMU emulates: instructions are counted as an admin's
+    /// Boots the kernel with its mitigations on, on a CPU with everything that QEMU emulates: instructions are counted as an admin's
     /// server would execute them.
     pub fn faithful(mut self) -> Self {
         self.spec.faithful = true;
         self
     }
 
-    /// The host port to try first for the first agent.
+    /// Host port to try first for the first agent.
     pub fn agent_port(mut self, port: u16) -> Self {
         self.spec.agent_port = Some(port);
         self
@@ -236,7 +236,7 @@ impl Builder {
             "ext4" => words("mkfs.ext4 -q -F -E lazy_itable_init=1,nodiscard"),
             "xfs" => words("mkfs.xfs -q -f -K"),
             "btrfs" => words("mkfs.btrfs -q -f -K"),
-            // Pools are made in the machine.
+            // A pool of ZFS is made in the machine.
             "zfs" => Some(Vec::new()),
             "tmpfs" => None,
             other => bail!("export(\"{other}\"): the lab knows ext4, xfs, btrfs, zfs and tmpfs"),
@@ -248,7 +248,7 @@ impl Builder {
         let mut script = String::new();
         if self.fs == "zfs" {
             script += &format!("zfs_load {}\n", self.spec.kernel.zfs()?.display());
-            // zpool partitions a whole disk and waits for udev to see it; a mapped one it takes as it is.
+            // zpool takes a mapped disk as it is; it partitions others and waits for udev.
             self.delayed = true;
         }
         let started = Instant::now();
@@ -311,7 +311,7 @@ impl Builder {
 
 const IN_MEMORY: &str = include_str!("../guest/in_memory.sh");
 
-/// Writes the list of what such a machine keeps in memory.
+/// Writes the list of files that an icount machine keeps in memory.
 fn in_memory(list: &Path, programs: &[PathBuf]) -> Result<()> {
     let output = Command::new("bash")
         .args(["-euc", IN_MEMORY, "in_memory.sh"])

@@ -1,6 +1,6 @@
-//! `lab campaign`: a plan file of `tests/campaigns`, on a client of a real server.
+//! `lab campaign`: runs plan files of `tests/campaigns` on a client of a real server.
 //!
-//! Client and server are one machine, with a network between them that is the kernel's own. `tc` makes it slower where a campaign asks for
+//! Client and server are one machine, with a network of the kernel's own between them. `tc` makes it slower if a campaign asks for
 //! that.
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::baselines;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// Campaign, and whether it is only tried.
+/// Plan files, and how to run them.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2; one of the first two with --zfs
@@ -22,10 +22,10 @@ pub struct Options {
     /// The plan files
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Try them with `nfscope experiment check`, and make no run
+    /// Check the campaigns with `nfscope experiment check`, and make no run
     #[arg(long)]
     pub check: bool,
-    /// Read them with `nfscope experiment check --dry-run`, and set nothing
+    /// Read the campaigns with `nfscope experiment check --dry-run`, and set nothing
     #[arg(long, conflicts_with_all = ["check", "short"])]
     pub dry_run: bool,
     /// Make one round of short runs: every combination once, for a second or two, with 2 and 4 processes
@@ -34,15 +34,15 @@ pub struct Options {
     /// Serve a pool on a disk of 8 ms, with a log device of 0.1 ms beside it, and run on the server
     #[arg(long)]
     pub zfs: bool,
-    /// Keep the store and the plans of experiments here
+    /// Directory that keeps the store and the plans of experiments
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
 
-/// The longest time of a campaign.
+/// Longest time of a campaign.
 const PATIENCE: Duration = Duration::from_secs(4 * 3600);
 
-/// Makes the campaigns; returns what they print.
+/// Runs the campaigns; returns their output.
 ///
 /// # Errors
 /// When the machine, the agent or a campaign fails.
@@ -66,7 +66,7 @@ pub fn run(options: &Options) -> Result<String> {
     }
     let nfscope = server.nfscope_path()?;
     let programs = nfscope.parent().context("a program without a folder")?;
-    // On a file system of the machine: the shared folder has no locks for a database.
+    // The store is on a file system of the machine: the shared folder has no locks for a database.
     let store = baselines::STORE;
     let mut said = String::new();
     for file in &options.files {
@@ -115,7 +115,7 @@ pub fn run(options: &Options) -> Result<String> {
     Ok(said)
 }
 
-/// Keys of a plan file that make it long, and their values in a short one. A recording has ten windows at least.
+/// Keys of a plan file that make it long, and their values in a short one. A recording has at least ten windows.
 const SHORT: [(&str, &str); 5] = [
     ("replicates", "1"),
     ("runtime", "\"1s\""),
@@ -124,8 +124,8 @@ const SHORT: [(&str, &str); 5] = [
     ("interval", "\"500ms\""),
 ];
 
-/// The same combinations in one round of short runs, with few processes and without a condition for more: an emulated machine takes
-/// minutes for fifty processes.
+/// Shortens a plan: the same combinations in one round of short runs, with few processes and without a condition for more. An
+/// emulated machine takes minutes for fifty processes.
 fn short(text: &str) -> String {
     let (mut out, mut section, mut factor) = (String::new(), "", "");
     for line in text.lines() {

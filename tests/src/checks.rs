@@ -1,4 +1,4 @@
-//! Named checks on one machine: one that fails names itself, and hides none of those behind it.
+//! Named checks on one machine: a check that fails names itself, and does not stop the checks after it.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,13 +9,14 @@ use anyhow::{Result, bail, ensure};
 
 use crate::cpu_time;
 
-/// Parts of the names of the checks that run, separated by commas, while one works on them. A test of which a part ran does not pass.
+/// Variable with parts of the names of the checks to run, separated by commas, for work on them. A test that ran only some of its
+/// checks does not pass.
 const ONLY: &str = "LAB_CHECKS";
 
-/// Does something and then undoes it, whether it failed, panicked or neither.
+/// Runs `body` and then `undo`, also after an error or a panic.
 ///
 /// # Errors
-/// What it failed with; else what undoing it failed with.
+/// The error of `body`, else that of `undo`.
 pub fn finally(body: impl FnOnce() -> Result<()>, undo: impl FnOnce() -> Result<()>) -> Result<()> {
     let ended = catch_unwind(AssertUnwindSafe(body));
     let undone = undo();
@@ -25,7 +26,7 @@ pub fn finally(body: impl FnOnce() -> Result<()>, undo: impl FnOnce() -> Result<
     }
 }
 
-/// The checks of one test. Each may return an error or panic; [`Checks::finish`] fails with all that did.
+/// Checks of one test. Each may return an error or panic; [`Checks::finish`] fails with all that did.
 #[derive(Debug)]
 pub struct Checks {
     test: String,
@@ -37,7 +38,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// The checks of this test, whose name stands in front of each.
+    /// Begins the checks of this test, whose name stands in front of each.
     pub fn new(test: &str) -> Checks {
         Checks {
             test: test.to_owned(),
@@ -49,8 +50,8 @@ impl Checks {
         }
     }
 
-    /// Runs a check and prints how it ended, how long it took, and the CPU time of this test's machines. Returns its findings, or `None`
-    /// where it failed or was not asked for.
+    /// Runs a check and prints how it ended, how long it took, and the CPU time of this test's machines. Returns the check's
+    /// findings, or `None` if it failed or was not selected.
     ///
     /// An error becomes a panic, so that the machines that run now keep their logs.
     pub fn run<T>(&mut self, check: &str, body: impl FnOnce() -> Result<T>) -> Option<T> {
@@ -75,7 +76,7 @@ impl Checks {
             "check {} {check} ... {word} ({:.1} s, {:.1} CPU s)",
             self.test,
             took.as_secs_f64(),
-            // The time of a machine that ended meanwhile is not known.
+            // CPU time of a machine that ended during the check is lost.
             (cpu_time::of_machines() - cpu_before).max(0.0)
         ));
         match ended {
@@ -90,7 +91,7 @@ impl Checks {
     /// Fails with the checks that failed, if there are any.
     ///
     /// # Errors
-    /// Their names and what each said.
+    /// The names of the failed checks and the message of each.
     pub fn finish(self) -> Result<()> {
         println!(
             "{}: {} checks in {:.0} s",
@@ -124,14 +125,15 @@ impl Checks {
     }
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-/// To standard output, which is shown of tests that fail, and into the file that `NFSCOPE_CHECKS` names: not of its own tests.
+/// Writes to standard output, which is shown for tests that fail, and to the file that `NFSCOPE_CHECKS` names. The lab's own unit
+/// tests do not write to that file.
 fn report(line: &str) {
     println!("{line}");
     if let Some(path) = std::env::var_os("NFSCOPE_CHECKS").filter(|_| !cfg!(test)) {

@@ -1,4 +1,4 @@
-//! An NFS client beside the server: a network namespace, a host name, and mounts.
+//! NFS client beside the server: a network namespace, a host name, and mounts.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::control::{Output, Running};
 use crate::load::{Load, LoadReport};
 use crate::server::Server;
 
-/// One client of a [`Server`]. Its mounts live at `/run/c<n>/`, visible to every process of the machine.
+/// NFS client of a [`Server`]. Its mounts are at `/run/c<n>/`, visible to every process of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     server: &'a Server,
@@ -48,7 +48,7 @@ impl Client<'_> {
         }
     }
 
-    /// Its address, as the server sees it.
+    /// Address of the client, as the server sees it.
     pub fn address(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 9, self.n as u8, 2)
     }
@@ -58,7 +58,7 @@ impl Client<'_> {
         self.server.load_over(load, &self.mounts_for(load)?)
     }
 
-    /// Mounts what the load needs of this client.
+    /// Mounts what the load needs on this client.
     pub(crate) fn mounts_for(&self, load: &Load) -> Result<Vec<String>> {
         let versions = load.mount_versions().iter();
         versions.map(|v| self.mount_version(v)).collect()
@@ -67,8 +67,8 @@ impl Client<'_> {
     /// Mounts `path` of the server at `/run/c<n>/<name>` with these options, unless something is mounted there.
     pub fn mount(&self, name: &str, options: &str, path: &str) -> Result<String> {
         let n = self.n;
-        // In a machine that counts instructions the clock leaps while a program is read in from the host: the timeout begins
-        // when that is done.
+        // The timeout begins after `mount.nfs` is in memory: the clock of an icount machine leaps while a program is read from the
+        // host.
         let at = format!("/run/c{n}/{name}");
         self.sh(&format!(
             "mountpoint -q {at} && exit
@@ -100,7 +100,7 @@ impl Client<'_> {
     }
 }
 
-/// What a server's clients do together.
+/// Clients of a server, and loads over their mounts.
 impl Server {
     /// The n-th client, counted from 0.
     pub fn client(&self, n: usize) -> Client<'_> {

@@ -1,10 +1,11 @@
-//! The clocks of machines that the host drives: each stands, with everything in its machine, while nobody here waits for the machine.
+//! Clocks of driven machines: a machine stands still, with its clock, while this process does not wait for it.
 //!
-//! Such a machine counts instructions, and where it is idle its clock leaps to its next timer. While it waited for a test to make up
-//! its mind, minutes would pass in it: leases would end, and clients would send what nobody counts. So it runs only between a question
-//! and its answer, and while a test [lets time pass](crate::pass). A busy host then changes no figure, and waiting costs nothing.
+//! A driven machine counts instructions, and its clock leaps to the next timer while it is idle. During a pause of a test, minutes
+//! would pass in it: leases would end, and clients would send requests that the test does not expect. The machine therefore runs only
+//! between a request and its answer, and while a test [lets time pass](crate::pass). A busy host then changes no figure, and waiting
+//! costs nothing.
 //!
-//! In machines on the host's clock all of this does nothing.
+//! For machines on the host's clock these functions do nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,7 +15,7 @@ use anyhow::Result;
 
 use crate::qmp::Connection;
 
-/// The driven machines of this process.
+/// Driven machines of this process.
 static DRIVEN: Mutex<Vec<Arc<Driven>>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
@@ -27,7 +28,7 @@ struct Driven {
 #[derive(Debug)]
 struct Qemu {
     connection: Connection,
-    /// How many wait for the machine: it stands while it is zero.
+    /// Number of callers that wait for the machine: it stands still while that is zero.
     waiting: usize,
 }
 
@@ -35,10 +36,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on this machine, which runs, is driven.
+/// Registers a running machine as driven, and stops it.
 ///
 /// # Errors
-/// When QEMU does not do as it is told.
+/// When QEMU refuses the command.
 pub(crate) fn drive(control: SocketAddr, agents: &[SocketAddr], qmp: &Path) -> Result<()> {
     let mut connection = Connection::open(qmp)?;
     connection.execute("stop")?;
@@ -54,17 +55,18 @@ pub(crate) fn drive(control: SocketAddr, agents: &[SocketAddr], qmp: &Path) -> R
     Ok(())
 }
 
-/// The machine has ended.
+/// Removes a machine that has ended.
 pub(crate) fn forget(control: SocketAddr) {
     lock(&DRIVEN).retain(|driven| driven.control != control);
 }
 
-/// While it lives the machine runs.
+/// Lets the machine run while it lives.
 #[derive(Debug)]
 #[must_use = "the machine stands when this is dropped"]
 pub struct Runs(Option<Arc<Driven>>);
 
-/// The machine at this address, which is that of its control or of one of its agents, runs as long as the answer lives.
+/// Lets the machine at this address run while the returned value lives. The address is that of the machine's control or of one of its
+/// agents.
 pub fn runs(address: SocketAddr) -> Runs {
     let found = lock(&DRIVEN)
         .iter()
@@ -74,7 +76,7 @@ pub fn runs(address: SocketAddr) -> Runs {
         let mut qemu = lock(&driven.qemu);
         qemu.waiting += 1;
         if qemu.waiting == 1 {
-            // A machine that has ended is missed by whoever asks it.
+            // The caller's own request will report a machine that has ended.
             let _ = qemu.connection.execute("cont");
         }
     }
@@ -93,10 +95,10 @@ impl Drop for Runs {
     }
 }
 
-/// The control addresses of the driven machines of this process.
+/// Control addresses of the driven machines of this process.
 pub(crate) fn driven() -> Vec<SocketAddr> {
     lock(&DRIVEN).iter().map(|d| d.control).collect()
 }
 
-/// How many times as long as on the host's clock something may take, by the host's clock, in a machine that counts instructions.
+/// Factor by which something may take longer, by the host's clock, in an icount machine than on the host's clock.
 pub(crate) const SLOWER: u32 = 10;

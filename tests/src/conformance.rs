@@ -1,5 +1,5 @@
-//! `lab conformance`: pynfs and cthon04, suites that send what no client sends, against the server in a machine with an agent attached.
-//! Every count of the agent has to be the kernel's. Neither suite can be part of this repository: an admin brings them.
+//! `lab conformance`: pynfs and cthon04, suites that send requests that no client sends, against the server in a machine with an
+//! agent. Every count of the agent has to equal the kernel's. Neither suite can be part of this repository: an admin brings them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
-    /// What the machine exports: ext4, xfs, btrfs or tmpfs
+    /// The machine's export: ext4, xfs, btrfs or tmpfs
     #[arg(long, default_value = "ext4")]
     pub export: String,
     /// Minutes that one run of a suite may take
@@ -45,18 +45,18 @@ then: lab conformance --pynfs pynfs --cthon cthon04";
 /// A run of a suite.
 #[derive(Debug)]
 struct Run {
-    /// Its name in the report.
+    /// Name of the run in the report.
     name: String,
     /// Commands that run in the machine.
     script: String,
 }
 
-/// Operations of one run, by kind, as the kernel and the agent have counted them.
+/// Operations of one run, by kind, as counted by the kernel and the agent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counts(BTreeMap<String, (u64, u64)>);
 
 impl Counts {
-    /// Puts the two accounts beside each other.
+    /// Pairs the two counts of each operation.
     pub fn of(counted: &KernelCounters, seen: &Snapshot) -> Counts {
         let (v3, v4) = operations(seen);
         let pairs = [
@@ -74,12 +74,12 @@ impl Counts {
         Counts(all)
     }
 
-    /// All operations, as the kernel has counted them.
+    /// All operations, as counted by the kernel.
     pub fn total(&self) -> u64 {
         self.0.values().map(|(kernel, _)| kernel).sum()
     }
 
-    /// Kinds of which the two counts differ by more than the programs that the kernel says it `missed`.
+    /// Kinds whose two counts differ by more than the kernel's number of skipped programs, `missed`.
     pub fn wrong(&self, missed: u64) -> Vec<String> {
         let differs = |(kernel, agent): (u64, u64)| agent > kernel || kernel - agent > missed;
         let wrong = self.0.iter().filter(|(_, both)| differs(**both));
@@ -97,7 +97,7 @@ impl Counts {
     }
 }
 
-/// Runs the suites, and prints what was counted.
+/// Runs the suites, and prints the counts.
 ///
 /// # Errors
 /// When there is no suite, one could not be run, or a count differs.
@@ -113,14 +113,14 @@ pub fn run(options: &Options) -> Result<()> {
     agent.stop().map(drop)
 }
 
-/// Runs the suites against a server that is there. Nobody may have it mounted.
+/// Runs the suites against a running server. No client may have it mounted.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn all(server: &Server, agent: &Agent, options: &Options) -> Result<String> {
     let (mut text, mut wrong) = (String::new(), Vec::new());
     for suite in suites(options)? {
-        // The machine sees no directory of the host that it has one of its own in place of.
+        // Some directories of the host are hidden in the machine by its own ones: the suite is copied to a shared one.
         let here = server.dir().join(suite.name);
         if !here.exists() {
             copy(&suite.directory, &here)?;
@@ -199,7 +199,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Programs of version 4.0 and 4.1, where the directory has them.
+/// Runs of pynfs for 4.0 and 4.1, if the directory has them.
 fn pynfs(directory: &Path, _: &Server) -> Result<Vec<Run>> {
     let versions = ["nfs4.0", "nfs4.1"];
     let there = versions
@@ -215,7 +215,7 @@ fn pynfs(directory: &Path, _: &Server) -> Result<Vec<Run>> {
     Ok(there.map(run).collect())
 }
 
-/// On a mount of each version.
+/// Runs of cthon04 on a mount of each version.
 fn cthon(directory: &Path, server: &Server) -> Result<Vec<Run>> {
     let client = server.client(0);
     let mut runs = Vec::new();
@@ -241,7 +241,7 @@ fn one(
 ) -> Result<(Counts, String, u64)> {
     let before = settled(server, &[agent])?;
     let mut running = server.spawn(&run.script)?;
-    // Suites end with the number of tests that failed: the server's matter, and no count.
+    // Suites exit with the number of failed tests. Those are the server's matter, and no error here.
     let ended = running.wait(Duration::from_secs(options.minutes * 60))?;
     let after = settled(server, &[agent])?;
     let (counted, seen) = window(&before, &after, 0);

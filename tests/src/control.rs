@@ -11,23 +11,23 @@ use anyhow::{Context, Result, bail};
 use crate::clock;
 use crate::protocol::{Frame, GREETING, Request};
 
-/// For the machine's greeting, and for the end of what has been killed. Machines that count instructions have little of the
-/// host when others run.
+/// Longest wait for the machine's greeting, and for the end of a killed command. icount machines have little of the host when others
+/// run.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a finished command left.
+/// Result of a finished command.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its standard output.
+    /// Standard output of the command.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error of the command.
     pub stderr: String,
-    /// Its exit code; 128 + n when signal n killed it.
+    /// Exit code of the command; 128 + n if signal n killed it.
     pub status: i32,
 }
 
 impl Output {
-    /// The output if the command succeeded, else an error with what it said.
+    /// The output if the command succeeded, else an error with the command's own messages.
     pub fn ok(self, what: &str) -> Result<Output> {
         if self.status == 0 {
             return Ok(self);
@@ -65,7 +65,7 @@ struct State {
     ended: Option<Result<i32, String>>,
 }
 
-/// Opens a connection on which the machine has greeted.
+/// Opens a connection, and returns after the machine's greeting.
 pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufReader<TcpStream>> {
     let stream = TcpStream::connect_timeout(&address, patience)
         .with_context(|| format!("connecting to the machine at {address}"))?;
@@ -83,14 +83,14 @@ pub(crate) fn connect(address: SocketAddr, patience: Duration) -> Result<BufRead
     Ok(reader)
 }
 
-/// Lets this much time pass in every driven machine of this process, and for everything else where there is none.
+/// Lets this much time pass in every driven machine of this process. Sleeps if there is none.
 pub fn pass(time: Duration) {
     let driven = clock::driven();
     if driven.is_empty() {
         thread::sleep(time);
     }
     for machine in driven {
-        // A machine that has ended has no time.
+        // A machine that has ended needs no time.
         let _ = Running::pass(machine, time).and_then(|mut passed| passed.wait(time));
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn terminal(address: SocketAddr, script: &str) -> Result<i32> {
                 break;
             }
         }
-        // The end of the input is the end of the shell's, not of what it still has to say.
+        // The end of this input ends the shell's input; its output may go on.
         let _ = Frame::In(Vec::new()).write(&mut stream);
     });
     loop {
@@ -146,7 +146,7 @@ impl Running {
         Running::ask(address, &request, slower)
     }
 
-    /// A command that does nothing for so long by the machine's clock.
+    /// Starts a command that sleeps for `time` by the machine's clock.
     pub(crate) fn pass(address: SocketAddr, time: Duration) -> Result<Running> {
         let request = Request {
             script: format!("{time:?} of time"),
@@ -206,18 +206,18 @@ impl Running {
         self.wait(PATIENCE)
     }
 
-    /// What it has written to standard output and standard error so far.
+    /// Output of the command so far: standard output and standard error.
     pub fn output_so_far(&self) -> (String, String) {
         let state = lock(&self.state.0);
         (text(&state.stdout), text(&state.stderr))
     }
 
-    /// Whether it has ended.
+    /// True if the command has ended.
     pub fn has_ended(&self) -> bool {
         lock(&self.state.0).ended.is_some()
     }
 
-    /// How it ended, for messages; nothing while it runs.
+    /// Description of the command's end, for messages; `None` while it runs.
     pub fn end(&self) -> Option<String> {
         Some(match lock(&self.state.0).ended.as_ref()? {
             Ok(status) => format!("exited with {status}"),
@@ -225,12 +225,12 @@ impl Running {
         })
     }
 
-    /// How many times as long as elsewhere something may take in its machine.
+    /// Factor by which something may take longer in this machine than on the host's clock.
     pub(crate) fn slower(&self) -> u32 {
         self.slower
     }
 
-    /// Waits for its end, not longer than `patience` where the machine has a CPU to itself.
+    /// Waits for the command's end, at most `patience` where the machine has a CPU to itself.
     pub fn wait(&mut self, patience: Duration) -> Result<Output> {
         let patience = self.slower * patience;
         let _runs = clock::runs(self.machine);

@@ -1,4 +1,4 @@
-//! `lab cpu-hog`: takes every CPU away from everybody else, again and again for a while.
+//! `lab cpu-hog`: keeps every CPU busy, again and again for a while.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// One thread bound to each CPU, all busy at the same time and idle at the same time, until it is killed. Run it
-/// with a real-time priority; the kernel takes 5 % of each second from those, so leave more than that idle.
+/// Binds a thread to each CPU, all busy at the same time and idle at the same time, until killed. Run it with a real-time priority;
+/// the kernel takes 5 % of each second from those, so leave more than that idle.
 pub fn run(busy: Duration, idle: Duration) -> Result<()> {
     let round = (busy + idle).as_nanos();
     ensure!(
@@ -25,7 +25,7 @@ pub fn run(busy: Duration, idle: Duration) -> Result<()> {
                     sched_setaffinity(None, &only)
                         .with_context(|| format!("binding a thread to CPU {n}"))?;
                     loop {
-                        // By the one clock that all of them share, so that none is left to anybody.
+                        // All threads follow CLOCK_MONOTONIC, which they share, so that no CPU is free while others are busy.
                         let now = clock_gettime(ClockId::Monotonic);
                         let now = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
                         let phase = Duration::from_nanos((now.as_nanos() % round) as u64);

@@ -1,4 +1,4 @@
-//! CPU time of machines, by /proc: QEMU and the programs that start it are a process group below a [supervisor](crate::supervisor).
+//! CPU time of machines, from /proc: QEMU and the programs that start it are a process group below a [supervisor](crate::supervisor).
 
 use std::fs;
 
@@ -13,7 +13,7 @@ struct Process {
     id: i32,
     parent: i32,
     group: i32,
-    /// Its own, and those of the children that it has waited for.
+    /// CPU time of the process, and of children that it has waited for.
     ticks: u64,
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn of_group(group: Pid) -> f64 {
     sum(&processes(), &[group.as_raw_nonzero().get()])
 }
 
-/// Seconds that the machines of this process have used, of those that run.
+/// CPU seconds of the running machines of this process.
 pub(crate) fn of_machines() -> f64 {
     let all = processes();
     let groups = groups_of_machines(&all, getpid().as_raw_nonzero().get());
@@ -99,7 +99,7 @@ mod tests {
             process(20, 10, 10, 2),
             process(30, 20, 30, 400),
             process(31, 30, 30, 50),
-            // Another program of this process, and somebody else's machine.
+            // Another program of this process, and a machine of another process.
             process(40, 10, 10, 1000),
             process(50, 1, 50, 3000),
         ];

@@ -1,4 +1,4 @@
-//! `lab run`: the main job on real input - this host's NFS server, or one in a machine under a realistic load.
+//! `lab run`: shows nfscope on real input - this host's NFS server, or one in a machine under a realistic load.
 
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -21,7 +21,7 @@ use crate::load::Load;
 use crate::server::Server;
 use crate::{http, machine, paths};
 
-/// nfscope's own port.
+/// Default port of nfscope.
 const PORT: u16 = 9943;
 
 /// Shows nfscope at work until Ctrl-C.
@@ -46,7 +46,7 @@ fn in_a_machine(kernel: Kernel, export: &str) -> Result<()> {
             .agent_port(PORT)
             .start()
     })?;
-    // Before the load, beside which attaching takes three times as long.
+    // The agent starts before the load, beside which attaching takes three times as long.
     let agent = during("Starting the agent in it", || server.agent(&[]))?;
     let load = during("Mounting it from three clients, over v3 and v4.2", || {
         server.start_load(Load::mixed().endless())
@@ -96,7 +96,7 @@ fn on_this_host() -> Result<()> {
     shown
 }
 
-/// Under a supervisor, as a machine is: whatever becomes of us, the agent does not stay behind.
+/// Starts the agent under a supervisor, as a machine is: it ends with this process.
 fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
     let log = dir.join("agent.log");
     let file = fs::File::create(&log).with_context(|| format!("creating {}", log.display()))?;
@@ -114,7 +114,7 @@ fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
         .with_context(|| format!("starting {} supervisor", lab.display()))
 }
 
-/// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or `fine` says that there is nothing to look at.
+/// Runs `nfscope top` in the foreground until it ends, Ctrl-C, or an error of `fine`.
 fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
     if address.port() != PORT {
         println!(
@@ -122,12 +122,12 @@ fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
             address.port()
         );
     }
-    // As a host name people can click on, whatever the listener is bound to.
+    // 127.0.0.1 makes a link that can be clicked, whatever address the agent listens at.
     let url = format!("http://{}:{}", Ipv4Addr::LOCALHOST, address.port());
     println!("\nPage: {url}/\nMetrics: {url}/metrics\nCtrl-C stops everything.\n");
     std::io::stdout().flush()?;
 
-    // Ctrl-C reaches top by itself; we outlive it to clean up.
+    // Ctrl-C reaches top by itself; this process goes on to clean up.
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop)).context("preparing for Ctrl-C")?;
@@ -157,7 +157,7 @@ fn top(address: SocketAddr, fine: impl Fn() -> Result<()>) -> Result<()> {
     outcome
 }
 
-/// Ends it so that it gives the terminal back; it may be ending by itself.
+/// Ends top so that it restores the terminal; it may be ending by itself.
 fn end(top: &mut Child) -> Result<()> {
     for tenth in 0..20 {
         if top.try_wait()?.is_some() {
@@ -175,7 +175,7 @@ fn end(top: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Says what is being done, and for how long already.
+/// Prints the step and how long it takes already.
 pub fn during<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let started = Instant::now();
     let (done, is_done) = channel::<()>();

@@ -6,14 +6,14 @@ use std::time::Duration;
 /// [`crate::Builder::spare_log`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disk {
-    /// The one that the exported file system lies on.
+    /// Disk of the exported file system.
     Data,
-    /// The one that only its log lies on, or will.
+    /// Disk that only the log of that file system uses, now or later.
     Log,
 }
 
 impl Disk {
-    /// Its name under `/dev/mapper`.
+    /// Name of the disk under `/dev/mapper`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Disk::Data => "data",
@@ -21,7 +21,7 @@ impl Disk {
         }
     }
 
-    /// What lies below, and keeps its speed.
+    /// Device below, which keeps its speed.
     pub(crate) fn device(self) -> &'static str {
         match self {
             Disk::Data => "/dev/vda",
@@ -34,25 +34,24 @@ impl Disk {
     }
 }
 
-/// How much longer requests to a disk take (dm-delay, in milliseconds). They are held before they become requests of the
-/// device below, and sleep there: delays of less than 50 ms make newer kernels poll for their end instead, on a CPU
-/// that others need.
+/// Time that dm-delay adds to requests, in milliseconds. It holds them before they become requests of the device below, and they
+/// sleep there. Newer kernels poll for the end of delays below 50 ms, on a CPU that others need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delay {
-    /// Each read.
+    /// Delay of each read.
     pub reads: Duration,
-    /// Each write and each flush.
+    /// Delay of each write and each flush.
     pub writes: Duration,
 }
 
 impl Delay {
-    /// As fast as the device.
+    /// No delay: the disk is as fast as its device.
     pub const NONE: Delay = Delay {
         reads: Duration::ZERO,
         writes: Duration::ZERO,
     };
 
-    /// Slow reads.
+    /// Delays reads.
     pub fn reads(by: Duration) -> Delay {
         Delay {
             reads: by,
@@ -60,7 +59,7 @@ impl Delay {
         }
     }
 
-    /// Slow writes and flushes.
+    /// Delays writes and flushes.
     pub fn writes(by: Duration) -> Delay {
         Delay {
             writes: by,

@@ -1,8 +1,8 @@
 //! `lab experiment`: a designed experiment on a real server, made by `nfscope experiment run` from a plan file.
 //!
-//! Three factors on a machine that counts instructions: a log device beside a slow pool, the number of threads, and the property
-//! `sync` of the file system. The clients ask for nothing durable, so that a WRITE waits for the log only with `sync=always`: a fast log
-//! device helps there, and does nothing with `sync=standard`. Threads do nothing, because fewer clients ask than there are threads.
+//! Three factors on an icount machine: a log device beside a slow pool, the number of threads, and the property `sync` of the file
+//! system. Clients send unstable WRITEs, so that a WRITE waits for the log only with `sync=always`: a fast log device helps there,
+//! and does nothing with `sync=standard`. Threads do nothing, because there are fewer clients than threads.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::baselines::{Bench, STORE, agent_of, boot};
 use crate::kernel::Kernel;
 
-/// How long to record, and what to keep.
+/// Length and number of the runs, and the directory of the results.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
@@ -25,21 +25,21 @@ pub struct Options {
     /// How often each combination is run
     #[arg(long, default_value_t = 3)]
     pub replicates: u32,
-    /// Keep the page here
+    /// Directory that keeps the page
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
 
-/// What was found.
+/// Result of the experiment.
 #[derive(Debug)]
 pub struct Done {
     /// The plan file.
     pub plan: String,
-    /// As `nfscope experiment analyse` prints it.
+    /// Output of `nfscope experiment analyse`.
     pub text: String,
-    /// The same as JSON.
+    /// Result as JSON.
     pub json: Value,
-    /// And as a page.
+    /// Result as a page.
     pub html: String,
 }
 
@@ -47,10 +47,10 @@ pub struct Done {
 const DISK_MS: f64 = 8.0;
 const LOG_MS: f64 = 0.1;
 
-/// The response: the mean, because no bucket hides a part of it.
+/// The response is the mean, because no bucket hides a part of it.
 const METRIC: &str = "write:mean";
 
-/// The plan file. `zpool remove` of a log device waits for a transaction group, which `zpool sync` makes.
+/// Plan file of the experiment. `zpool remove` of a log device waits for a transaction group, which `zpool sync` makes.
 fn plan(lab: &str, seconds: u32, replicates: u32) -> String {
     format!(
         r#"name = "slog"
@@ -93,7 +93,7 @@ high.verify = "zfs get -H -o value sync tank/export | grep -qx always"
     )
 }
 
-/// Makes every run, and analyses them.
+/// Makes and analyses every run.
 ///
 /// # Errors
 /// When the machine, the agent or a run fails.
@@ -132,7 +132,7 @@ pub fn run(options: &Options) -> Result<Done> {
         std::fs::write(dir.join("slog.toml"), &done.plan)?;
         std::fs::write(dir.join("slog.html"), &done.html)?;
         std::fs::write(dir.join("slog.json"), done.json.to_string())?;
-        // For `nfscope experiment analyse` on the host.
+        // The store and the plan, for `nfscope experiment analyse` on the host.
         for what in ["baselines.db", "experiments/slog.json"] {
             let path = dir.join(what);
             if let Some(parent) = path.parent() {

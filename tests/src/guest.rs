@@ -1,4 +1,4 @@
-//! `lab guest`: what runs inside the machine as its only service - brings the network up and runs commands.
+//! `lab guest`: the only service of the machine. It brings the network up and runs commands.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,8 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::protocol::{CONTROL_PORT, Frame, GREETING, Request};
 
-/// Commands that must have worked before anybody can reach the machine. Its network card is QEMU's user network, whose
-/// addresses are fixed.
+/// Commands that make the machine reachable. Its network card is QEMU's user network, whose addresses are fixed.
 const NETWORK: &str = "
 set -e
 modprobe -a virtio_net virtio_blk
@@ -52,7 +51,7 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     let mut from_host = BufReader::new(stream.try_clone()?);
     let mut line = String::new();
     if from_host.read_line(&mut line)? == 0 {
-        return Ok(()); // somebody asked whether we are here
+        return Ok(()); // the host only tests whether the guest answers
     }
     let request: Request = serde_json::from_str(&line).context("reading a request")?;
     let to_host = Arc::new(Mutex::new(stream));
@@ -72,7 +71,7 @@ fn answer(mut stream: TcpStream) -> Result<()> {
     let input = child.stdin.take();
     thread::spawn(move || obey(&mut from_host, group, input));
 
-    // A daemon that the command left behind may hold its pipes open for ever: the command's own end counts.
+    // The command's own end counts: a daemon that it left behind may hold its pipes open for ever.
     let (done, all_done) = mpsc::channel::<()>();
     if let Some(out) = child.stdout.take() {
         forward(out, Frame::Out, &to_host, done.clone());
@@ -133,7 +132,7 @@ fn obey(from_host: &mut impl Read, group: Option<Pid>, mut input: Option<ChildSt
                 }
                 continue;
             }
-            // Only the plain signals that tests use; anything else is a mistake in the test.
+            // Tests use only these signals; any other is a mistake in the test.
             Ok(Frame::Signal(2)) => Signal::INT,
             Ok(Frame::Signal(15)) => Signal::TERM,
             Ok(Frame::Signal(19)) => Signal::STOP,

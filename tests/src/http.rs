@@ -1,4 +1,4 @@
-//! Just enough HTTP to scrape the agent, plain enough to see exactly what it answered.
+//! HTTP client of the tests: just enough to scrape the agent, and to see exactly what it answered.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,14 +10,14 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::clock;
 
-/// An answer, whole.
+/// An HTTP response, complete.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status code.
     pub status: u16,
     /// Header names in lower case, with their values.
     pub headers: Vec<(String, String)>,
-    /// The body, freed of chunks.
+    /// The body, with chunks joined.
     pub body: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ fn ask(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Result<BufR
     Ok(BufReader::new(stream))
 }
 
-/// An answer that goes on and on, line by line. Dropping it hangs up.
+/// A streamed response, line by line. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Lines {
     stream: TcpStream,
@@ -64,7 +64,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Asks, and returns when the answer has begun.
+    /// Sends the request, and returns when the response has begun.
     pub fn open(address: SocketAddr, path: &str) -> Result<Lines> {
         let what = || format!("GET http://{address}{path}");
         let _runs = clock::runs(address);
@@ -87,7 +87,7 @@ impl Lines {
         Ok(Lines { stream, text })
     }
 
-    /// The whole lines that have come so far.
+    /// Complete lines received so far.
     pub fn so_far(&self) -> Vec<String> {
         let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = text.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);

@@ -1,7 +1,7 @@
-//! `lab pid1`: the machine's first process. Sets the file systems up and reaps what nobody else does.
+//! `lab pid1`: the machine's first process. It sets the file systems up and reaps orphans.
 //!
-//! virtme-ng brings an init of its own, but that one waits for udev to find all the hardware of a PC, which under
-//! emulation takes twice as long as everything else. The lab needs a network card and a disk, and knows their names.
+//! virtme-ng's own init waits for udev to find all the hardware of a PC, which under emulation takes twice as long as everything
+//! else. The lab needs only a network card and a disk, and knows their names.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,15 +13,15 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_move, unm
 use rustix::process::{Pid, WaitOptions, pivot_root, wait};
 use rustix::system::{RebootCommand, reboot, sethostname, uname};
 
-/// The 9p tag of the root, which is the host's, exported once more for the sake of `cache=loose`: its files do not change
-/// while a machine runs, and reading a shared library again for every program is most of what a boot would do.
+/// 9p tag of a second export of the host's root, for the sake of `cache=loose`: its files do not change while a machine runs, and
+/// reading shared libraries again for every program would be most of a boot's time.
 const ROOT_TAG: &str = "labroot";
-/// The 9p tag that virtme-ng gives to the machine's own directory.
+/// 9p tag that virtme-ng gives to the machine's own directory.
 const DIR_TAG: &str = "virtme.initmount0";
 const OVER_9P: &str = "trans=virtio,version=9p2000.L,access=any,msize=512000";
 
-/// Makes the machine habitable, runs `lab guest` in it, and switches it off at the end of that. `host` is where the host's
-/// root is, if the machine's is another one, and directories of it besides these two.
+/// Sets the machine up, runs `lab guest` in it, and switches it off afterwards. `host` is empty, or the path of the host's root, if
+/// the machine's is another one, followed by directories of it besides these two.
 pub fn run(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     let lived = set_up(dir, modules, host).and_then(|()| live());
     if let Err(e) = &lived {
@@ -33,7 +33,8 @@ pub fn run(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
 }
 
 fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
-    // The root below, the machine's memory above: everything can be written and nothing is.
+    // The root is an overlay of the read-only host below and the machine's memory above: every file can be written, and none on the
+    // host changes.
     mount_at("tmpfs", "run", "/run", "")?;
     for dir in ["/run/lower", "/run/upper", "/run/work", "/run/root"] {
         make(dir)?;
@@ -87,7 +88,7 @@ fn set_up(dir: &Path, modules: &Path, host: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Into the root that is to come; these directories are then at the same paths as on the host.
+/// Moves the host's root and directories of it into the root to come; the directories are then at the same paths as on the host.
 fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
     let under = |root: &Path, path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
     let root = Path::new("/run/root");
@@ -102,10 +103,10 @@ fn move_host(host: &Path, dirs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Daemons that have lost their parent become ours, and must not stay as zombies: tests ask who is gone.
+/// Runs the guest and reaps every orphaned daemon: a zombie would still be found by tests that check which processes are gone.
 fn live() -> Result<()> {
     let program = std::env::current_exe().context("finding the running program")?;
-    // The path may still name the old root; in the new one it is the same.
+    // The program's path may still be that of the old root; it is the same in the new one.
     let guest = Command::new(&program)
         .arg("guest")
         .env_clear()

@@ -1,4 +1,4 @@
-//! Which kernel a lab boots, and where its unpacked package lies.
+//! Kernels of the lab, and the paths of their unpacked packages.
 
 use std::fmt;
 use std::fs;
@@ -11,13 +11,13 @@ use crate::variant::Variant;
 /// A kernel of the test matrix, as unpacked by `tests/setup/setup.sh lab`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// Debian 11: no module BTF, the oldest that must degrade with a clear reason.
+    /// Debian 11: no module BTF. The oldest kernel, which must degrade with a clear reason.
     V5_10,
     /// Debian 12.
     V6_1,
     /// Debian 12's security suite, Debian 13: the default.
     V6_12,
-    /// A backport to Debian 13: BTF of its modules has copies of the kernel's own types, as that of modules built by DKMS.
+    /// A backport to Debian 13: BTF of its modules has copies of the kernel's own types, as BTF of modules built by DKMS has.
     V6_18,
     /// Debian unstable: dynamic nfsd threads.
     V7_2,
@@ -47,7 +47,7 @@ impl Kernel {
         }
     }
 
-    /// The short name, which is also its directory's.
+    /// Short name of the kernel, and of its directory.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::V5_10 => "5.10",
@@ -58,7 +58,7 @@ impl Kernel {
         }
     }
 
-    /// What `uname -r` will say.
+    /// Release of the kernel, as `uname -r` will print it.
     pub fn release(self) -> Result<String> {
         let file = self.dir()?.join("release");
         let release = fs::read_to_string(&file).with_context(|| {
@@ -83,12 +83,12 @@ impl Kernel {
             .join(format!("vmlinuz-{}", self.release()?)))
     }
 
-    /// Its modules.
+    /// Directory of the kernel's modules.
     pub fn modules(self) -> Result<PathBuf> {
         Ok(self.dir()?.join("lib/modules").join(self.release()?))
     }
 
-    /// OpenZFS for it: `modules/`, and `user/` with the programs and their libraries.
+    /// Directory of OpenZFS for this kernel: `modules/`, and `user/` with the programs and their libraries.
     pub fn zfs(self) -> Result<PathBuf> {
         ensure!(
             Kernel::ZFS.contains(&self),
@@ -132,7 +132,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// Where `tests/setup/setup.sh lab` put kernels, ZFS and virtme-ng.
+/// Directory into which `tests/setup/setup.sh lab` put kernels, ZFS and virtme-ng.
 pub fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
     let root = match (set("NFSCOPE_CACHE"), set("XDG_CACHE_HOME"), set("HOME")) {

@@ -1,4 +1,4 @@
-//! What the kernel itself counted: `/proc/net/rpc/nfsd`, the truth that the agent is measured against.
+//! Counters of the kernel, `/proc/net/rpc/nfsd`: the reference that the agent is compared with.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -14,7 +14,7 @@ pub struct KernelCounters {
     pub cache_hits: u64,
     /// Duplicate request cache: misses.
     pub cache_misses: u64,
-    /// Requests that the duplicate request cache does not concern.
+    /// Requests that bypass the duplicate request cache.
     pub cache_bypassed: u64,
     /// Bytes of READ replies.
     pub bytes_read: u64,
@@ -22,13 +22,13 @@ pub struct KernelCounters {
     pub bytes_written: u64,
     /// Packets from the network.
     pub net_packets: u64,
-    /// Of these, over TCP.
+    /// TCP packets among these.
     pub net_tcp: u64,
     /// TCP connections accepted.
     pub net_connections: u64,
     /// RPC requests that were processed.
     pub rpc_calls: u64,
-    /// RPC requests that were refused: the sum of the next three.
+    /// RPC requests that were refused, for any reason.
     pub rpc_bad: u64,
     /// Refused for their format, program, version or procedure.
     pub rpc_bad_format: u64,
@@ -135,8 +135,8 @@ fn named(names: &[&str], counts: &[u64]) -> BTreeMap<String, u64> {
 impl Sub for &KernelCounters {
     type Output = KernelCounters;
 
-    /// What happened since `before`. The kernel's counters start anew when its modules are loaded anew: a counter
-    /// below its earlier reading counts from zero.
+    /// Counts since `before`. The kernel's counters start anew when its modules are loaded anew: a counter below its earlier reading
+    /// counts from zero.
     fn sub(self, before: &KernelCounters) -> KernelCounters {
         let minus = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let each = |now: &[u64], before: &[u64]| -> Vec<u64> {

@@ -1,4 +1,4 @@
-//! The lab: a real kernel NFS server in a virtual machine, in a sentence.
+//! The lab: a real kernel NFS server in a virtual machine, built in one expression.
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {

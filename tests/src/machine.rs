@@ -41,7 +41,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub fn boot(spec: &Spec) -> Result<Machine> {
-        // Free ports are found by asking and are taken later, by QEMU: somebody may come between.
+        // Free ports are found by probing, and QEMU takes them later: another process may take one in between.
         let mut attempt = 0;
         let mut accel = Accel::choose(spec.icount || spec.arm64)?;
         loop {
@@ -96,7 +96,7 @@ impl Machine {
             dir = shared.display(),
             modules = spec.kernel.modules()?.display()
         );
-        // What follows -- is for the first process.
+        // The words behind `--` are arguments of the first process.
         let (root, init, foreign) = match spec.arm64 {
             false => (
                 "/".into(),
@@ -142,11 +142,12 @@ impl Machine {
             .args(qemu::kernel_options(spec))
             .arg("--qemu")
             .arg(&script)
-            .args(["--exec", "true"]) // batch mode; what runs is LAB_INIT
+            .args(["--exec", "true"]) // batch mode; the machine runs LAB_INIT
             .stdin(Stdio::piped())
             .stdout(Stdio::from(slot))
             .stderr(console)
-            // Out of the terminal's reach: the supervisor must outlive the Ctrl-C that ends its owner.
+            // The supervisor must outlive the Ctrl-C that ends its owner: a process group of its own keeps the terminal's signals
+            // away.
             .process_group(0);
         let supervisor = command
             .spawn()
@@ -204,7 +205,7 @@ impl Machine {
         }
     }
 
-    /// Whether it has ended by itself.
+    /// True if the machine has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.dir.join(supervisor::ENDED).exists()
     }
@@ -218,7 +219,7 @@ impl Machine {
 
     /// Starts a command in the machine, as a client if one is given.
     pub fn run(&self, client: Option<usize>, script: &str) -> Result<Running> {
-        // One that counts instructions has only what others leave of the host.
+        // icount machines only have the CPU time that other processes leave.
         let slower = if self.icount { clock::SLOWER } else { 1 };
         Running::start(self.control, client, script, slower)
             .with_context(|| format!("running `{}` in the machine", control::abridged(script)))
@@ -229,17 +230,17 @@ impl Machine {
         control::terminal(self.control, script)
     }
 
-    /// Has QEMU do something with the machine as a whole; only where the machine can be halted.
+    /// Executes a command of QEMU on the machine as a whole; only if the machine can be halted.
     pub fn qemu(&self, command: &str) -> Result<()> {
         qmp::execute(&self.dir.join(qemu::QMP_SOCKET), command)
     }
 
-    /// Where the host reaches the machine's n-th agent port.
+    /// Address at which the host reaches the machine's n-th agent port.
     pub fn agent(&self, n: usize) -> Option<SocketAddr> {
         self.agents.get(n).copied()
     }
 
-    /// Everything about the machine, and nothing when it has ended well.
+    /// Directory of the machine's files. It is removed when the machine has ended well.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -249,7 +250,7 @@ impl Machine {
         &self.shared
     }
 
-    /// Whether its clock counts instructions.
+    /// True if the machine's clock counts instructions.
     pub fn icount(&self) -> bool {
         self.icount
     }
@@ -259,7 +260,7 @@ impl Machine {
         &self.lab
     }
 
-    /// Gives the machine a program under a name of its own, and returns the path.
+    /// Installs a program in the machine under a name of its own, and returns the path.
     pub fn install(&self, program: &Path, name: &str) -> Result<PathBuf> {
         install(&self.dir, program, name)
     }
@@ -283,15 +284,15 @@ impl Drop for Machine {
     }
 }
 
-/// Writable from both sides.
+/// Directory that is writable from both sides.
 const SHARED: &str = "shared";
 
-/// A machine believes that the host's files do not change, and a build beside it would change them: it runs programs
-/// by a link of its own, which stays what it is.
+/// Links or copies a program into the machine's directory, because a machine believes that the host's files do not change. A build
+/// replaces the file at the program's own path, but not the link.
 fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
     let programs = dir.join("programs");
     let link = programs.join(name);
-    // Under a name that it has already, it is the same program; a copy onto the link would be one of a file onto itself.
+    // A link with this name is the same program; a copy onto it would copy a file onto itself.
     if link.exists() {
         return Ok(link);
     }
@@ -302,7 +303,7 @@ fn install(dir: &Path, program: &Path, name: &str) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// vng looks for virtme-run, its other half, on the PATH.
+/// PATH for vng, which looks there for its other half, virtme-run.
 fn venv_first(vng: &Path) -> OsString {
     let mut path = vng.parent().unwrap_or(vng).as_os_str().to_owned();
     path.push(":");
@@ -310,15 +311,15 @@ fn venv_first(vng: &Path) -> OsString {
     path
 }
 
-/// True where QEMU ran, and the kernel in it did not get up.
+/// True if QEMU ran, and the kernel in it did not boot.
 fn did_not_boot(error: &anyhow::Error) -> bool {
     let error = format!("{error:#}");
     !error.contains("host forwarding rule")
         && (error.contains("ended while booting") || error.contains("did not answer"))
 }
 
-/// Failures that another boot gets past: a port that somebody took in between, and the kernels' own races under emulation
-/// (text patched while another CPU runs it), which end one boot in some dozens.
+/// True for failures that another boot gets past: a port that another process took in between, and the kernels' own races under
+/// emulation (text patched while another CPU runs it), which end one boot in some dozens.
 fn boot_again(error: &str) -> bool {
     error.contains("host forwarding rule") || error.contains("ended while booting")
 }
@@ -353,11 +354,11 @@ pub(crate) fn free_port(wanted: Option<u16>) -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// The directories of the machines that run now, for the panic hook.
+/// Directories of the machines that run now, for the panic hook.
 static RUNNING: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A failed assertion may happen far from the machine it is about (a machine can be shared by the tests of a file):
-/// whichever runs at that moment keeps its logs, and the message says where.
+/// Adds the machine to the panic hook. A failed assertion may happen far from its machine (the tests of a file can share one): every
+/// running machine keeps its logs, and the message says where.
 fn remember(dir: &Path) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -388,6 +389,6 @@ fn forget(dir: &Path) {
 }
 
 fn keep(dir: &Path) {
-    // Without it the logs are lost, and nothing worse: there is nobody to tell.
+    // A failed write loses the logs, and nothing worse.
     let _ = fs::write(dir.join(supervisor::KEEP), "");
 }

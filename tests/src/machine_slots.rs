@@ -1,5 +1,5 @@
-//! How many machines run at a time, over all test processes. Two cores emulate two machines whose time is the host's, and no
-//! more. Machines that count instructions have a time of their own, so that more of them than there are cores only take longer.
+//! Slots for machines, shared by all test processes. Two cores emulate two machines whose time is the host's, and no more. icount
+//! machines have a time of their own, so that more of them than there are cores only take longer.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -12,11 +12,11 @@ use rustix::io::Errno;
 
 use crate::spec::Spec;
 
-/// Machines at a time whose clock is the host's.
+/// Slots for machines on the host's clock.
 pub const SLOTS: usize = 2;
-/// Machines at a time that count instructions: two cores are busy while one of them waits for its test.
+/// Slots for icount machines: two cores are busy while one of these machines waits for its test.
 const COUNTING_SLOTS: usize = 3;
-/// Longer than the slowest test.
+/// Longest wait for a slot: longer than the slowest test.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
 
 /// Waits for a slot of the machine's kind. The slot is held until every copy of the returned descriptor is closed.

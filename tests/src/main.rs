@@ -1,4 +1,4 @@
-//! `lab`: the program beside the library - a shell in a machine, and what the library runs inside one.
+//! `lab`: the program beside the library. It gives a shell in a machine, and runs the library's commands inside a machine.
 
 #![forbid(unsafe_code)]
 
@@ -26,16 +26,16 @@ enum What {
         /// The machine's kernel: 5.10, 6.1, 6.12, 6.18 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
-        /// What the machine exports: ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
+        /// The machine's export: ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
         #[arg(long, default_value = "ext4")]
         export: String,
     },
     /// Boot a machine that serves NFS, and give a shell in it
     Shell {
-        /// 5.10, 6.1, 6.12, 6.18 or 7.2
+        /// The machine's kernel: 5.10, 6.1, 6.12, 6.18 or 7.2
         #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
         kernel: Kernel,
-        /// ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
+        /// The machine's export: ext4, xfs, btrfs, tmpfs or (6.1 and 6.12) zfs
         #[arg(long, default_value = "ext4")]
         export: String,
         /// Client namespaces, each with mounts over v3 and v4.2 at /run/c0, /run/c1 and so on
@@ -50,19 +50,19 @@ enum What {
         /// Count instructions instead of time
         #[arg(long)]
         icount: bool,
-        /// Run this and end, instead of a shell
+        /// Run this command and end, instead of a shell
         #[arg(short = 'c')]
         command: Option<String>,
     },
-    /// Send wrong and right RPC calls to the server on this machine; prints what was sent, as JSON
+    /// Send wrong and right RPC calls to the server on this machine; prints the calls as JSON
     Raw {
-        /// One scenario, or `all`
+        /// Name of a scenario, or `all`
         scenario: String,
     },
-    /// Have the server on this machine answer from a slot, or refuse a call, in one of the ways that NFSv4 has; prints the statuses,
+    /// Have the server on this machine answer from a slot, or refuse a call, in one of the ways that NFSv4 has; prints the statuses
     /// as JSON
     Refused {
-        /// The case
+        /// Name of the case
         case: String,
     },
     /// Write synchronously over NFSv3 to the server on this machine, many at once on one connection; prints how long
@@ -75,52 +75,51 @@ enum What {
         #[arg(long, default_value_t = 15)]
         writes: u32,
     },
-    /// Let many clients with an address and a connection each call the server on this machine; prints who did how much,
-    /// as JSON
+    /// Call the server on this machine from many clients, each with an address and a connection; prints the calls of each as JSON
     Clients(lab::raw::clients::ClientLoad),
-    /// Send so many SETATTRs to the server on this machine at the same time, on 32 connections
+    /// Send this number of SETATTRs to the server on this machine at the same time, on 32 connections
     AtOnce {
-        /// How many
+        /// Number of calls
         calls: u32,
     },
     /// Open connections to the server on this machine and hold them until killed
     Hold(lab::raw::hold::Hold),
     /// Hold a delegation of a file of the server on this machine, and never return it
     Delegation(lab::raw::delegation::Keep),
-    /// Ask the server on this machine for pNFS layouts, and read through it all the same; prints what was granted, as JSON
+    /// Ask the server on this machine for pNFS layouts, but read through the server; prints the granted layouts as JSON
     Layouts(lab::raw::layouts::Ask),
-    /// Take every CPU away from everybody else, again and again until killed; wants a real-time priority
+    /// Keep every CPU busy, again and again until killed; needs a real-time priority
     CpuHog {
-        /// For so many milliseconds
+        /// Milliseconds that the CPUs are busy
         #[arg(long, default_value_t = 30)]
         busy: u64,
-        /// And leave them for so many
+        /// Milliseconds between that are left to other processes
         #[arg(long, default_value_t = 10)]
         idle: u64,
     },
-    /// Let the page cache forget a file again and again until killed, and nothing else
+    /// Evict a file from the page cache, again and again until killed
     EvictCache {
-        /// The file, not over NFS
+        /// The file, which must not be on an NFS mount
         file: PathBuf,
-        /// Every so many milliseconds
+        /// Milliseconds between two evictions
         #[arg(long, default_value_t = 500)]
         every: u64,
     },
-    /// Run a load over NFS mounts of the server on this machine; prints what was done, as JSON
+    /// Run a load over NFS mounts of the server on this machine; prints its operations as JSON
     Load {
-        /// What the load is made of
+        /// Kind of the load
         #[arg(long, value_enum, default_value_t)]
         kind: Kind,
-        /// Stop after so many NFS operations, as the kernel counts them
+        /// Stop after this number of NFS operations, as the kernel counts them
         #[arg(long, default_value_t = u64::MAX, hide_default_value = true)]
         ops: u64,
-        /// Stop after so many seconds
+        /// Stop after this number of seconds
         #[arg(long)]
         seconds: Option<f64>,
-        /// Another seed, another sequence of actions
+        /// Seed of the sequence of actions
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Milliseconds from one action of a thread to its next one, which comes at once where the last one took longer
+        /// Milliseconds from one action of a thread to its next one, which begins at once if the last one took longer
         #[arg(long, default_value_t = 0.0)]
         every: f64,
         /// Mount points
@@ -129,51 +128,51 @@ enum What {
     },
     /// Ask the kernel for the requests that nfsd's threads have in hand (Linux 6.7 and later); prints them as JSON
     RpcStatus,
-    /// Measure what the probes cost, in counted instructions, beside a bpftrace script that does the same
+    /// Measure the cost of the probes, in counted instructions, beside a bpftrace script that measures the same
     Bench(lab::bench::Options),
-    /// Measure what the block probe costs on this host, beside biolatency of libbpf-tools
+    /// Measure the cost of the block probe on this host, beside that of biolatency
     BlockCost(lab::block_cost::Options),
-    /// Show what a fast log device does for synchronous writes over NFS to a ZFS pool on a slow disk
+    /// Show the effect of a fast log device on synchronous writes over NFS to a ZFS pool on a slow disk
     SsdLog(lab::ssd_log::Options),
     /// Compare NFS versions on a client of a real server, by `nfscope versions`
     Versions(lab::versions::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
     Baselines(lab::baselines::Options),
-    /// Make the campaigns of plan files on a client of a real server, as those of tests/campaigns
+    /// Run the campaigns of plan files, as those of tests/campaigns, on a client of a real server
     Campaign(lab::campaign::Options),
-    /// Make a designed experiment on a real server: log device, threads and the property sync
+    /// Run a designed experiment on a real server: log device, threads and the property sync
     Experiment(lab::experiment::Options),
     /// Run pynfs and cthon04 against the server in a machine, and compare every count with the kernel's
     Conformance(lab::conformance::Options),
     /// Count every operation of thousands of threads, connections and clients
     BigServer(lab::big_server::Options),
-    /// Let a busy server run for hours with everything that can happen to it: nothing may grow, and every count must be exact
+    /// Run a busy server for hours, with every event that can happen to it: nothing may grow, and every count must be exact
     Soak(lab::soak::Options),
-    /// Play servers whose bottleneck is known, and see what the diagnosis says of them
+    /// Play servers with a known bottleneck, and check the findings of the diagnosis
     Scenarios(lab::scenarios::Options),
-    /// Predict what changes would do, make them, and compare
+    /// Predict the effects of changes, make them, and compare
     #[command(name = "what-if")]
     Predictions(lab::what_if::Options),
     /// Take a window inside a machine (the scenarios start this themselves)
     #[command(hide = true)]
     Window {
-        /// The agent's
+        /// Port of the agent
         #[arg(long)]
         port: u16,
-        /// A file that is there once a load has begun; may be given more than once
+        /// File that exists once a load has begun; may be given more than once
         #[arg(long)]
         begun: Vec<PathBuf>,
-        /// Seconds from there to the window
+        /// Seconds from the begin of the loads to the window
         #[arg(long)]
         settling: f64,
-        /// Seconds of it
+        /// Seconds of the window
         #[arg(long)]
         seconds: f64,
     },
     /// Wait inside a machine until a load has begun (the baselines start this themselves)
     #[command(hide = true)]
     Begun {
-        /// A file that is there then
+        /// File that exists once the load has begun
         file: PathBuf,
     },
     /// Measure inside a machine (the bench starts this itself)
@@ -189,7 +188,7 @@ enum What {
     Init {
         dir: PathBuf,
         modules: PathBuf,
-        /// Where the host's root is, if the machine's is another one, and what of it is to be at the same path as there
+        /// Path of the host's root, if the machine's is another one, and its directories that the machine has at the same path
         host: Vec<PathBuf>,
     },
     /// Serve commands inside a machine (the lab starts this itself)
@@ -212,7 +211,7 @@ fn is_broken_pipe(e: &anyhow::Error) -> bool {
 fn main() -> ExitCode {
     match run(Cli::parse().what) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the pipe has read enough.
+        // The reader closed the pipe: it has read enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("lab: {e:#}");
@@ -423,7 +422,7 @@ fn run(what: What) -> Result<()> {
     Ok(())
 }
 
-/// The terminal is the machine's while the shell runs: keys go there as they are, Ctrl-C too.
+/// Runs a shell in the machine, whose terminal is this one meanwhile: keys go there unchanged, Ctrl-C too.
 fn shell(server: &Server) -> Result<()> {
     eprintln!("Leave it with `exit` or Ctrl-D.");
     let stty = |arguments: &[&str]| Command::new("stty").args(arguments).output();

@@ -1,6 +1,6 @@
-//! The numbers of NFS on the wire, by name: RFC 1813, 7530, 8881, 7862 and 8276.
+//! Numbers of NFS operations on the wire, and their names: RFC 1813, 7530, 8881, 7862 and 8276.
 //!
-//! The agent has a table of its own: a reference that read the agent's would not see a wrong name in it.
+//! The agent has a table of its own: a reference that read the agent's table would not detect a wrong name in it.
 
 /// NFSv3 procedures; the index is the number.
 pub const PROC3: [&str; 22] = [
@@ -28,7 +28,7 @@ pub const PROC3: [&str; 22] = [
     "commit",
 ];
 
-/// NFSv4 component operations; the index is the number, and an empty name is a number that means nothing.
+/// NFSv4 component operations; the index is the number, and an empty name stands for a number without an operation.
 pub const OP4: [&str; 76] = [
     "",
     "",

@@ -1,4 +1,4 @@
-//! Where things lie on the host: the build's programs, and the directory of each running machine.
+//! Paths on the host: the build's programs, and the directory of each running machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ pub fn lab_program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Where builds for arm64 are.
+/// Directory of builds for arm64.
 pub fn arm64_programs() -> Result<PathBuf> {
     Ok(target_dir()?.join("aarch64-unknown-linux-gnu/release"))
 }
@@ -52,7 +52,7 @@ pub fn arm64_program(name: &str) -> Result<PathBuf> {
 }
 
 /// The nfscope program under test: `NFSCOPE_BIN`, or this workspace's build for the machines of this run. It is the one beside this
-/// program, and that of the profile `machines` where this program is a test, or built for tests.
+/// program if that is a release build, and the one of the profile `machines` otherwise.
 pub fn nfscope_program() -> Result<PathBuf> {
     let program = match std::env::var_os("NFSCOPE_BIN") {
         Some(path) => PathBuf::from(path),
@@ -70,7 +70,7 @@ pub fn nfscope_program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The profile of which a machine's nfscope is.
+/// Profile of the nfscope that machines run.
 fn profile() -> Result<&'static str> {
     let beside = lab_program()?;
     let release = beside.parent().is_some_and(|dir| dir.ends_with("release"));

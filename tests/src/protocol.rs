@@ -1,43 +1,43 @@
-//! What host and machine say to each other: one TCP connection per command, closed to kill it.
+//! Protocol of host and machine: one TCP connection per command, closed to kill it.
 //!
-//! The machine greets, the host sends one line of JSON (a [`Request`]), then frames flow: one byte of kind, four of
-//! length (big endian), and the data.
+//! The machine greets, the host sends one line of JSON (a [`Request`]), then frames flow: one byte of kind, four of length (big
+//! endian), and the data.
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine says first: anything else at that port is not ours.
+/// First line of the machine: any other greeting at that port is not the lab's.
 pub const GREETING: &str = "nfscope lab 1\n";
 /// The port of the machine's command server.
 pub const CONTROL_PORT: u16 = 9900;
-/// The ports inside the machine that agents listen on: each takes the first that is free.
+/// Ports inside the machine for agents: each agent takes the first free one.
 pub const AGENT_PORTS: [u16; 3] = [9943, 9944, 9945];
 
-/// A shell command to run, or time to let pass.
+/// Shell command to run, or time to let pass.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Request {
-    /// For `bash -c`.
+    /// Script for `bash -c`.
     pub script: String,
-    /// No command: the answer comes after so long by the machine's clock. A shell that sleeps costs an emulator more than the sleep.
+    /// Time by the machine's clock after which the answer comes, in place of a command. A shell that sleeps costs an emulator more.
     pub pass: Option<Duration>,
-    /// With a terminal, fed by the host's input frames.
+    /// True for a terminal, fed by the host's input frames.
     pub terminal: bool,
-    /// The client whose network and host name it runs with; the server's own when absent.
+    /// Client whose network and host name the command runs with; the server's own if absent.
     pub client: Option<usize>,
 }
 
-/// A piece of a running command's life.
+/// Message about a running command.
 #[derive(Debug)]
 pub enum Frame {
     /// From the machine: standard output.
     Out(Vec<u8>),
     /// From the machine: standard error.
     Err(Vec<u8>),
-    /// From the machine: it ended, with this exit code (128 + n for signal n).
+    /// From the machine: the command ended, with this exit code (128 + n for signal n).
     Exit(i32),
-    /// To the machine: send it this signal.
+    /// To the machine: a signal for the command.
     Signal(i32),
     /// To the machine: standard input, for a command with a terminal.
     In(Vec<u8>),

@@ -1,4 +1,4 @@
-//! QEMU's command line, as far as it is the lab's own.
+//! Arguments of QEMU and of the kernel that the lab adds to virtme-ng's.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -12,17 +12,17 @@ use crate::machine_slots;
 use crate::protocol::{AGENT_PORTS, CONTROL_PORT};
 use crate::spec::Spec;
 
-/// Where QEMU listens for [`crate::qmp`], in the machine's directory.
+/// Socket at which QEMU listens for [`crate::qmp`], in the machine's directory.
 pub const QMP_SOCKET: &str = "qmp.sock";
 
-/// Runs in QEMU's place.
+/// Script that runs in QEMU's place.
 pub const SCRIPT: &str = include_str!("../guest/qemu.sh");
 
-/// The CPU of machines that need not be faithful: without what the kernel has another way for that costs less to emulate. Copies
-/// by single bytes (erms, fsrm) are eight times as many steps; page tables of five levels and checks of every access are more.
+/// The CPU of machines without mitigations. It lacks features for which the kernel has a substitute that costs less to emulate.
+/// Copies by single bytes (erms, fsrm) are eight times as many steps; page tables of five levels and checks of every access are more.
 const QUICK_CPU: &str = "max,erms=off,fsrm=off,smap=off,smep=off,umip=off,pku=off,la57=off";
 
-/// The emulator, and where it finds its own files: set-up's, or the installed one, with which figures have been counted.
+/// The emulator, and where it finds its own files: set-up's, or the installed one, with which the figures have been counted.
 pub fn emulator(spec: &Spec) -> String {
     if spec.arm64 {
         return arm64::emulator();
@@ -39,10 +39,10 @@ pub fn emulator(spec: &Spec) -> String {
     )
 }
 
-/// What the kernel's command line has besides virtme-ng's.
+/// Words of the kernel's command line besides virtme-ng's.
 pub fn kernel_options(spec: &Spec) -> Vec<String> {
-    // Retpolines are the dearest instructions there are to emulate. Debian's kernels also zero each page that they hand
-    // out. No test is about either.
+    // Retpolines are the most expensive instructions to emulate. Debian's kernels also zero each page that they hand out. No test is
+    // about either.
     let usual = (!spec.faithful).then_some("mitigations=off init_on_alloc=0");
     let words = usual.into_iter().chain(spec.kernel_args.as_deref());
     words
@@ -61,8 +61,8 @@ pub fn options(
     for (host, guest) in agents.iter().zip(AGENT_PORTS) {
         forwards += &format!(",hostfwd=tcp:{host}-:{guest}");
     }
-    // One thread for all CPUs, where two machines would fight over the host's: a CPU that spins for
-    // another one's sake would keep that very one from running, and boots take three times as long.
+    // A single thread emulates all CPUs if two machines would compete for the host's: a CPU that spins until another one is done
+    // would keep that one from running, and boots take three times as long.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = if cores >= machine_slots::SLOTS * spec.cpus as usize && !spec.icount {
         "multi"
@@ -85,14 +85,14 @@ pub fn options(
     );
     let disks = [(spec.mkfs.is_some(), "disk"), (spec.log_disk, "log")];
     for (_, disk) in disks.iter().filter(|(wanted, _)| *wanted) {
-        // The guest still sees a volatile write cache and sends its flushes; the host need not honour them.
+        // The guest sees a volatile write cache and sends its flushes; the host need not honour them.
         options += &format!(
             " -drive file={}/{disk}.img,if=none,id={disk},format=raw,cache=unsafe -device virtio-blk-pci,drive={disk}",
             dir.display()
         );
     }
     if let Some(most) = spec.possible_cpus {
-        // In sockets of their own: kernels take no CPU for possible that could only come to a socket that is there.
+        // Sockets of their own are needed: kernels count no CPU as possible that could only be added to a socket that is there.
         let sockets = most / spec.cpus;
         options += &format!(
             " -smp {cpus},sockets={sockets},cores={cpus},threads=1,maxcpus={most}",

@@ -1,4 +1,4 @@
-//! QEMU's machine protocol (QMP, docs/interop/qmp-spec in QEMU): what stops a machine and lets it go on. Its clock stands meanwhile.
+//! QEMU's machine protocol (QMP, docs/interop/qmp-spec in QEMU): stops a machine, with its clock, and lets it go on.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-/// Has QEMU execute a command without arguments, and waits until it has.
+/// Executes a command of QEMU without arguments, and waits for its end.
 pub fn execute(socket: &Path, command: &str) -> Result<()> {
     Connection::open(socket)?.execute(command)
 }
@@ -18,7 +18,7 @@ pub fn execute(socket: &Path, command: &str) -> Result<()> {
 pub struct Connection(BufReader<UnixStream>);
 
 impl Connection {
-    /// Connects; QEMU says nothing but its greeting before it was asked for its capabilities.
+    /// Connects. QEMU only sends its greeting before it is asked for its capabilities.
     pub fn open(socket: &Path) -> Result<Connection> {
         let to = UnixStream::connect(socket)
             .with_context(|| format!("connecting to QEMU at {}", socket.display()))?;
@@ -28,7 +28,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Has QEMU execute a command without arguments, and waits until it has.
+    /// Executes a command of QEMU without arguments, and waits for its end.
     pub fn execute(&mut self, command: &str) -> Result<()> {
         self.tell(command)
             .with_context(|| format!("telling QEMU to {command}"))
@@ -47,7 +47,7 @@ impl Connection {
             if let Some(error) = said.get("error") {
                 bail!("{command}: {error}");
             }
-            // Else the greeting, or an event.
+            // Other lines are the greeting or events.
             if said.get("return").is_some() {
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Two accounts of the same requests, the kernel's and the agent's, side by side.
+//! Two counts of the same requests, the kernel's and the agent's, side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -15,9 +15,9 @@ use crate::control;
 use crate::kernel_counters::KernelCounters;
 use crate::server::Server;
 
-/// What the kernel has counted and what every agent knows, at a moment when nothing moves.
+/// Counts of the kernel and snapshots of every agent, at a moment when the kernel counts no request.
 pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounters, Vec<Snapshot>)> {
-    // Clients close files and return delegations behind a load's back. Longer than an agent repeats its last reading.
+    // Clients close files and return delegations after a load's end. The pause is longer than an agent repeats its last reading.
     const PAUSE: Duration = Duration::from_millis(500);
     let mut last = server.kernel_counters()?;
     for _ in 0..60 {
@@ -32,7 +32,7 @@ pub fn settled(server: &Server, agents: &[&Agent]) -> Result<(KernelCounters, Ve
     bail!("requests keep coming without a load")
 }
 
-/// The difference of two settled moments: the kernel's, and that of one of the agents.
+/// Differences between two settled moments: of the kernel's counts, and of one agent's snapshot.
 pub fn window(
     before: &(KernelCounters, Vec<Snapshot>),
     after: &(KernelCounters, Vec<Snapshot>),
@@ -42,7 +42,7 @@ pub fn window(
     (&after.0 - &before.0, seen.delta)
 }
 
-/// How often an agent saw each NFSv3 procedure and each NFSv4 operation that exists.
+/// Counts of an agent for each NFSv3 procedure and each NFSv4 operation that exists.
 pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
     let (mut v3, mut v4) = (BTreeMap::new(), BTreeMap::new());
     for series in seen.series(&family::OP_DURATION.info) {
@@ -50,7 +50,8 @@ pub fn operations(seen: &Snapshot) -> (BTreeMap<String, u64>, BTreeMap<String, u
             continue;
         };
         let into = match (version.as_str(), op.as_str()) {
-            // NFSACL is another RPC program, NULL no operation; the kernel counts neither here, nor what does not exist.
+            // NFSACL is another RPC program, and NULL is no operation. The kernel counts neither here, nor operations that do not
+            // exist.
             ("3", op) if op.contains("acl") => continue,
             ("3", _) => &mut v3,
             (_, "null" | "illegal") => continue,
@@ -71,10 +72,10 @@ pub fn assert_same_operations(what: &str, counted: &KernelCounters, seen: &Snaps
     }
 }
 
-/// How many requests an agent may not have counted in their own window, by what the kernel says: the runs of the probe's programs that
-/// it has skipped since the agent attached them (`recursion_misses` in struct bpf_prog_info), because a task was preempted in the same
-/// program on that CPU. Each may have been the one that tells of a request, which is then counted with its thread's next request: it is
-/// one of each thread at most.
+/// Number of requests that an agent may not have counted in their own window. It is the kernel's number of runs of the probe's
+/// programs that it has skipped since the agent attached them (`recursion_misses` in struct bpf_prog_info). The kernel skips a
+/// program if a task was preempted in the same program on that CPU. A skipped run may be the one that counts a request, which is then
+/// counted with its thread's next request: at most one of each thread.
 ///
 /// # Errors
 /// Fails if the agent does not answer.
@@ -82,7 +83,7 @@ pub fn missed(agent: &Agent, probe: &str) -> Result<u64> {
     Ok(missed_of(&agent.snapshot()?, probe))
 }
 
-/// The same of an agent's snapshot: all since it was attached.
+/// Number of [`missed`] requests by an agent's snapshot: all since its probes were attached.
 pub fn missed_of(now: &Snapshot, probe: &str) -> u64 {
     let skipped = now.value(&family::EVENTS_LOST, [probe, "recursion"]);
     let of = |all: f64, (_, n): (_, f64)| all + n;
@@ -91,10 +92,11 @@ pub fn missed_of(now: &Snapshot, probe: &str) -> u64 {
     skipped.unwrap_or(0.0).min(running.max(limit)) as u64
 }
 
-/// Whether an agent counted something as often as it happened: `seen <= happened <= seen + missed`. As many may be of the window before.
+/// Checks that an agent counted something as often as it happened, but for `missed`: some may be counted late, and some may belong to
+/// the window before.
 ///
 /// # Errors
-/// With both counts, where they differ by more.
+/// Both counts, if they differ by more.
 pub fn agree(what: &str, seen: u64, happened: u64, missed: u64) -> Result<()> {
     ensure!(
         seen.abs_diff(happened) <= missed,
@@ -103,11 +105,11 @@ pub fn agree(what: &str, seen: u64, happened: u64, missed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Whether an agent counted each of these as often as it happened, but for so many of all together that may be late. Those of the window
-/// before and those that are counted in the next one both count.
+/// Checks that an agent counted each of these as often as it happened. The differences of all together may be at most `late`: events
+/// of the window before, and events that are counted in the next one.
 ///
 /// # Errors
-/// With all counts, where they differ by more.
+/// All counts, if they differ by more.
 pub fn agree_each<K: Ord + Debug>(
     what: &str,
     seen: &BTreeMap<K, u64>,
@@ -126,13 +128,15 @@ pub fn agree_each<K: Ord + Debug>(
     Ok(())
 }
 
-/// Whether all that an agent lost in a window follows from programs that the kernel skipped since the agent was attached: an end without
-/// its beginning, what a later program told, and a wait that is outside of its operation. An arrival may be unknown without that: the
-/// first call of a connection can lie on its socket before the server looks at it. So can a wait be outside, in one of a thousand
-/// operations: it begins too early by the scheduler's books where the CPU's clock stood (docs/design/phases.md).
+/// Checks that all events that an agent lost in a window follow from programs that the kernel skipped since the agent was attached:
+/// an end without its beginning, events that a later program reported, and a wait outside of its operation.
+///
+/// Two losses happen without that. An arrival is unknown if the first call of a connection lies on its socket before the server looks
+/// at it. A wait is outside in one of a thousand operations: it begins too early by the scheduler's books while the CPU's clock stood
+/// still (docs/design/phases.md).
 ///
 /// # Errors
-/// With all that was lost.
+/// All losses.
 pub fn losses_are_explained(now: &Snapshot, window: &Snapshot, operations: u64) -> Result<()> {
     let lost = lost(window);
     let all_missed = lost_for(now, "recursion");
@@ -148,10 +152,10 @@ pub fn losses_are_explained(now: &Snapshot, window: &Snapshot, operations: u64) 
     Ok(())
 }
 
-/// Whether the agent counted every operation and every COMPOUND as often as the kernel did, but for what was [`missed`].
+/// Checks that the agent counted every operation and every COMPOUND as often as the kernel did, but for [`missed`] ones.
 ///
 /// # Errors
-/// With both counts, where they differ.
+/// Both counts, if they differ.
 pub fn same_operations(counted: &KernelCounters, seen: &Snapshot, missed: u64) -> Result<()> {
     let (v3, v4) = operations(seen);
     let lost = lost(seen);
@@ -171,7 +175,7 @@ pub fn same_operations(counted: &KernelCounters, seen: &Snapshot, missed: u64) -
     agree("COMPOUNDs", compounds, counted.compounds, missed)
 }
 
-/// Sums of counters by their last label (a phase, a client), where all labels are wanted.
+/// Sums of counters by their last label (a phase, a client), for the wanted labels.
 pub fn by_last_label(
     seen: &Snapshot,
     info: &Info,
@@ -186,7 +190,7 @@ pub fn by_last_label(
     sums
 }
 
-/// What an agent says that it has lost, by probe and reason.
+/// Events that an agent reports as lost, by probe and reason.
 pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
     let series = seen.series(&family::EVENTS_LOST.info).iter();
     series
@@ -197,13 +201,13 @@ pub fn lost(seen: &Snapshot) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// What an agent says that it has lost for a reason, of all probes.
+/// Events that an agent reports as lost for a reason, of all probes.
 pub fn lost_for(seen: &Snapshot, reason: &str) -> f64 {
     let all = seen.numbers(&family::EVENTS_LOST);
     all.filter(|([_, r], _)| *r == reason).map(|(_, n)| n).sum()
 }
 
-/// Bytes that READs returned and WRITEs stored, by their sizes.
+/// Bytes that READs returned and WRITEs stored, from the histogram of sizes.
 pub fn moved(seen: &Snapshot) -> Moved {
     let of = |write: bool| {
         let all = merged(seen, &family::IO_SIZE.info, |l| (l[1] == "write") == write);
@@ -215,7 +219,7 @@ pub fn moved(seen: &Snapshot) -> Moved {
     }
 }
 
-/// The same by the names of clients or exports.
+/// Bytes moved by READs and WRITEs, by the names of clients or exports.
 pub fn moved_by_name(seen: &Snapshot, of: &Family<2>) -> BTreeMap<String, Moved> {
     let mut all: BTreeMap<String, Moved> = BTreeMap::new();
     for ([name, op], n) in seen.numbers(of) {
@@ -229,7 +233,7 @@ pub fn moved_by_name(seen: &Snapshot, of: &Family<2>) -> BTreeMap<String, Moved>
     all
 }
 
-/// The histograms of a family whose labels are wanted, as one; `None` where there is none.
+/// Sum of a family's histograms with wanted labels; `None` if there is none.
 pub fn merged(
     seen: &Snapshot,
     info: &Info,

@@ -49,7 +49,7 @@ const OP_NOT_IN_SESSION: u32 = 10_071;
 const SEQ_FALSE_RETRY: u32 = 10_076;
 const NOT_ONLY_OP: u32 = 10_081;
 
-/// A status, or an answer from a slot: what one call each provokes.
+/// Case: a call that provokes a status, or an answer from a slot.
 type Case = fn(&mut Caller) -> Result<()>;
 
 /// The cases.
@@ -169,7 +169,7 @@ fn no_calls() -> Result<Answers> {
 
 /// The case of calls whose Kerberos context the server does not know.
 pub const NO_CONTEXT: &str = "no-kerberos-context";
-/// Of these so many.
+/// Number of such calls.
 pub const NO_CONTEXT_CALLS: u32 = 7;
 
 /// NULL of NFSv3 with credentials of RPCSEC_GSS (RFC 2203, 5.3.1): a context that no server has given out.
@@ -207,7 +207,7 @@ fn no_context() -> Result<Answers> {
     Ok(answers)
 }
 
-/// One message of RPC.
+/// Reads one RPC message.
 fn read_record(stream: &mut std::net::TcpStream) -> Result<Vec<u8>> {
     use std::io::Read;
     let mut length = [0; 4];
@@ -280,7 +280,7 @@ fn getattr() -> Xdr {
     op(GETATTR).u32s(&[1, 0b1_1010])
 }
 
-/// Asks of a state that nobody has.
+/// TEST_STATEID of a state that no client has.
 fn test_stateid() -> Xdr {
     op(TEST_STATEID).u32(1).fixed(&[9; 16])
 }
@@ -307,7 +307,7 @@ fn create_session(client: u64, sequence: u32, channel: Channel) -> Xdr {
     head.u32s(&[0x4000_0000, 1, 0]) // called without credentials
 }
 
-/// The same call over two connections, while the file system is frozen: whichever comes second finds the slot in use.
+/// Sends one call over two connections while the file system is frozen: the second to arrive finds the slot in use.
 fn slot_in_use(c: &mut Caller) -> Result<()> {
     let session = c.session(USUAL)?;
     let (directory, no_attributes) = (2, [0, 0]);
@@ -351,7 +351,7 @@ fn slot_in_use(c: &mut Caller) -> Result<()> {
     c.close(session)
 }
 
-/// Of the exported file system: fsfreeze(8).
+/// Freezes or thaws the exported file system: fsfreeze(8).
 fn freeze(how: &str) -> Result<()> {
     let ended = Command::new("fsfreeze").args([how, "/run/exp"]).status()?;
     ensure!(ended.success(), "fsfreeze {how}: {ended}");
@@ -366,12 +366,12 @@ fn compound(minor: u32, ops: &[Xdr]) -> Result<Call> {
 }
 
 impl Caller {
-    /// Over NFSv4.2.
+    /// Sends a COMPOUND of NFSv4.2, and returns its results.
     fn compound(&mut self, expected: u32, ops: &[Xdr]) -> Result<Vec<u8>> {
         self.compound_of(2, expected, ops)
     }
 
-    /// The results of a COMPOUND that has to end with this status.
+    /// Sends a COMPOUND that has to end with this status, and returns its results.
     fn compound_of(&mut self, minor: u32, expected: u32, ops: &[Xdr]) -> Result<Vec<u8>> {
         self.answers.compounds += 1;
         let reply = self.connection.call(&compound(minor, ops)?)?;
@@ -407,7 +407,7 @@ impl Caller {
         Ok(())
     }
 
-    /// A call with these operations behind SEQUENCE, and twice the same once more: the slot answers.
+    /// Sends a call with these operations behind SEQUENCE, and repeats it twice: the slot answers.
     fn replay(&mut self, cache: bool, behind: &[Xdr], expected: u32) -> Result<()> {
         let session = self.session(USUAL)?;
         let sequence = session.sequence_at(1, 0, cache);
@@ -430,7 +430,7 @@ impl Caller {
     }
 }
 
-/// A slot is asked again, with other operations than it has answered.
+/// Repeats a slot's sequence number with other operations than it has answered.
 fn false_retry(c: &mut Caller) -> Result<()> {
     let session = c.session(USUAL)?;
     for (slot, cache) in [(0, true), (1, false)] {
@@ -443,7 +443,7 @@ fn false_retry(c: &mut Caller) -> Result<()> {
     c.close(session)
 }
 
-/// The answers of TEST_STATEID do not fit.
+/// Asks for more results of TEST_STATEID than fit into the reply.
 fn reply_too_big(c: &mut Caller, cache: bool, expected: u32) -> Result<()> {
     let mut channel = USUAL;
     match cache {

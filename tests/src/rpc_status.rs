@@ -1,5 +1,5 @@
-//! `lab rpc-status`: the requests that nfsd's threads have in hand, as the kernel itself tells them over netlink (rpc-status-get of
-//! the family `nfsd`, Linux 6.7 and later): a witness for what nfscope says of them.
+//! `lab rpc-status`: requests that nfsd's threads have in hand, from the kernel itself over netlink (rpc-status-get of the family
+//! `nfsd`, Linux 6.7 and later): a reference for nfscope's own.
 
 use std::net::Ipv4Addr;
 
@@ -9,27 +9,29 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto,
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// A request in a thread's hands.
+/// A request that a thread has in hand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RpcStatus {
-    /// When the thread took it, by CLOCK_MONOTONIC.
+    /// Time at which the thread took it, by CLOCK_MONOTONIC.
     pub since_us: i64,
+    /// Transaction id.
+    pub xid: u32,
     /// Program, of which NFS is 100003.
     pub program: u32,
     /// 3 or 4.
     pub version: u8,
     /// Procedure; 1 is COMPOUND in version 4.
     pub procedure: u32,
-    /// Who sent it.
+    /// Address of the client.
     pub client: Option<Ipv4Addr>,
     /// Operations of a COMPOUND, by number.
     pub ops: Vec<u32>,
 }
 
-/// All of them, and when the kernel was asked.
+/// All requests in hand, and the time of the reading.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RpcStatuses {
-    /// By CLOCK_MONOTONIC, before it was.
+    /// Time before the reading, by CLOCK_MONOTONIC.
     pub at_us: i64,
     /// The requests, the oldest first.
     pub requests: Vec<RpcStatus>,
@@ -46,6 +48,7 @@ const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 // linux/nfsd_netlink.h
 const RPC_STATUS_GET: u8 = 1;
+const XID: u16 = 1;
 const PROGRAM: u16 = 3;
 const VERSION: u16 = 4;
 const PROCEDURE: u16 = 5;
@@ -53,7 +56,7 @@ const SERVICE_TIME: u16 = 6;
 const SOURCE_V4: u16 = 8;
 const COMPOUND_OPS: u16 = 14;
 
-/// Asks the kernel.
+/// Reads all requests in hand from the kernel.
 pub fn read() -> Result<RpcStatuses> {
     let at = clock_gettime(ClockId::Monotonic);
     let name = attribute(FAMILY_NAME, b"nfsd\0");
@@ -75,6 +78,7 @@ pub fn read() -> Result<RpcStatuses> {
 fn request(message: &[u8]) -> Result<RpcStatus> {
     let mut out = RpcStatus {
         since_us: 0,
+        xid: 0,
         program: 0,
         version: 0,
         procedure: 0,
@@ -84,6 +88,7 @@ fn request(message: &[u8]) -> Result<RpcStatus> {
     for (kind, value) in attributes(message) {
         let word = || anyhow::Ok(u32::from_ne_bytes(value.try_into()?));
         match kind {
+            XID => out.xid = u32::from_be(word()?),
             PROGRAM => out.program = word()?,
             VERSION => out.version = *value.first().context("an empty version")?,
             PROCEDURE => out.procedure = word()?,
@@ -96,7 +101,7 @@ fn request(message: &[u8]) -> Result<RpcStatus> {
     Ok(out)
 }
 
-/// Sends one message of a family of generic netlink; the payloads of what is answered, behind its header.
+/// Sends one message of a family of generic netlink; returns the payload of each answer, behind its header.
 fn ask(family: u16, flags: u16, command: u8, attributes: &[u8]) -> Result<Vec<Vec<u8>>> {
     let socket = socket(AddressFamily::NETLINK, SocketType::RAW, Some(GENERIC))?;
     let mut message = Vec::new();
@@ -104,7 +109,7 @@ fn ask(family: u16, flags: u16, command: u8, attributes: &[u8]) -> Result<Vec<Ve
     message.extend(length.to_ne_bytes());
     message.extend(family.to_ne_bytes());
     message.extend(flags.to_ne_bytes());
-    // Sequence and port are nobody else's business here.
+    // Sequence number and port do not matter for a single request.
     message.extend([0; 8]);
     message.extend([command, 1, 0, 0]);
     message.extend(attributes);
@@ -144,7 +149,7 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Type and value of each attribute, as far as they are whole.
+/// Type and value of each attribute that is complete.
 fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(rest.get(..2)?.try_into().ok()?));

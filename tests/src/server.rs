@@ -1,4 +1,4 @@
-//! The NFS server in a machine, and what can be done to it.
+//! The NFS server in a machine, and the commands that change it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::paths;
 use crate::raw::clients::ClientReport;
 use crate::threads::ThreadTimes;
 
-/// What every script in the machine can call.
+/// Shell functions for every script in the machine.
 const FUNCTIONS: &str = concat!(
     include_str!("../guest/server.sh"),
     include_str!("../guest/timed.sh")
 );
-/// The bound of [`Server::sh`]: under emulation even a mount takes a second.
+/// Time limit of [`Server::sh`]: under emulation even a mount takes a second.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long probes may take to attach: a few seconds, but minutes where the host has other things to do.
+/// Time limit for attaching the probes: a few seconds, but minutes on a busy host.
 const ATTACHING: Duration = Duration::from_secs(300);
 
 /// A machine that serves NFS from `/run/exp`. Dropping it switches it off.
@@ -64,12 +64,12 @@ impl Server {
         self.kernel
     }
 
-    /// Whether its clock counts instructions.
+    /// True if the machine's clock counts instructions.
     pub(crate) fn counts_instructions(&self) -> bool {
         self.machine.icount()
     }
 
-    /// From asking for the machine (with the wait for a slot) until it answered.
+    /// Seconds from the request for the machine (with the wait for a slot) until it answered.
     pub fn boot_time(&self) -> Duration {
         self.booted
     }
@@ -79,13 +79,13 @@ impl Server {
         self.machine.shared()
     }
 
-    /// Where the console's log is, and [`Server::dir`] with what the tests put there.
+    /// Directory of the console's log. [`Server::dir`] with the tests' files is in it.
     pub fn logs(&self) -> &Path {
         self.machine.dir()
     }
 
-    /// Stops the machine: nothing in it runs, and its clock stands, until [`Server::go_on`]. Not before a builder was told that it
-    /// [can](crate::Builder::can_halt).
+    /// Stops the machine, with its clock, until [`Server::go_on`]. The builder must have been given
+    /// [`can_halt`](crate::Builder::can_halt).
     pub fn halt(&self) -> Result<()> {
         self.machine.qemu("stop")
     }
@@ -95,7 +95,7 @@ impl Server {
         self.machine.qemu("cont")
     }
 
-    /// Whether the machine has ended by itself.
+    /// True if the machine has ended by itself.
     pub fn has_ended(&self) -> bool {
         self.machine.has_ended()
     }
@@ -105,13 +105,13 @@ impl Server {
         self.machine.keep_logs();
     }
 
-    /// Runs a shell script as root in the machine; fails unless it exits with 0. For a failure that is meant, end the
-    /// script with it in an `if`, or use [`Server::spawn`].
+    /// Runs a shell script as root in the machine; fails unless it exits with 0. For an expected failure, end the script with it in
+    /// an `if`, or use [`Server::spawn`].
     pub fn sh(&self, script: &str) -> Result<Output> {
         self.run(None, script, PATIENCE)
     }
 
-    /// As [`Server::sh`], for something slow.
+    /// Runs a slow shell script, as [`Server::sh`] does, with a time limit of its own.
     pub fn sh_within(&self, patience: Duration, script: &str) -> Result<Output> {
         self.run(None, script, patience)
     }
@@ -174,7 +174,7 @@ impl Server {
         Ok(agent)
     }
 
-    /// Starts the agent and only waits until it answers at all: for servers where nothing can be timed (yet).
+    /// Starts the agent, and only waits until it answers at all: for servers without anything to time (yet).
     pub fn agent_start(&self, arguments: &[&str]) -> Result<Agent> {
         let n = self
             .agents
@@ -189,7 +189,7 @@ impl Server {
         self.machine.install(&paths::nfscope_program()?, "nfscope")
     }
 
-    /// What the kernel itself has counted.
+    /// Counters of the kernel's own, `/proc/net/rpc/nfsd`.
     pub fn kernel_counters(&self) -> Result<KernelCounters> {
         KernelCounters::parse(&self.sh("cat /proc/net/rpc/nfsd")?.stdout)
     }
@@ -211,7 +211,7 @@ impl Server {
         self.sh("set -e\ncpus_online 0").map(drop)
     }
 
-    /// Every CPU is online.
+    /// Brings every CPU online.
     pub fn all_cpus(&self) -> Result<()> {
         self.sh("set -e\ncpus_online 1").map(drop)
     }
@@ -228,13 +228,13 @@ impl Server {
         Ok(())
     }
 
-    /// Exports another file system (ext4 or xfs), new and empty, on the disks of a server with an external log. Nobody may
-    /// have the old one mounted, which may be anything but zfs.
+    /// Exports another file system (ext4 or xfs), new and empty, on the disks of a server with an external log. The old one may be
+    /// any but zfs, and no client may have it mounted.
     pub fn export_anew(&self, fs: &str) -> Result<()> {
         self.export_other("export_anew", fs)
     }
 
-    /// The same with its log inside it: `ext4`, `ext4-fast` (with fast commits), `xfs` or `btrfs`.
+    /// Exports another file system with its log inside it: `ext4`, `ext4-fast` (with fast commits), `xfs` or `btrfs`.
     pub fn export_inside(&self, fs: &str) -> Result<()> {
         self.export_other("export_inside", fs)
     }
@@ -252,7 +252,7 @@ impl Server {
         format!("nfsd_up {} {}\n", self.threads, self.others.join(" "))
     }
 
-    /// Makes a disk slower or faster from now on. Requests under way are waited for.
+    /// Makes a disk slower or faster from now on, after the end of its requests under way.
     pub fn delay(&self, disk: Disk, delay: Delay) -> Result<()> {
         self.sh(&format!("set -e\n{}", self.delay_script(disk, delay)))
             .with_context(|| format!("making the {} disk wait {delay:?}", disk.name()))?;
@@ -274,15 +274,14 @@ impl Server {
         self.lab_says(&format!("clients {arguments}"))
     }
 
-    /// What a command of the lab in the machine prints as JSON.
+    /// Runs a command of the lab in the machine, and reads the JSON that it prints.
     fn lab_says<T: serde::de::DeserializeOwned>(&self, arguments: &str) -> Result<T> {
         let output = self.lab(arguments)?;
         serde_json::from_str(&output.stdout)
             .with_context(|| format!("lab {arguments} printed {:?}", output.stdout))
     }
 
-    /// Takes every CPU away from everything else for `busy`, leaves it for `idle`, and so on until the returned
-    /// command is killed.
+    /// Keeps every CPU busy for `busy`, leaves it for `idle`, and so on until the returned command is killed.
     pub fn cpu_hog(&self, busy: Duration, idle: Duration) -> Result<Running> {
         self.spawn(&format!(
             "exec chrt -f 50 {} cpu-hog --busy {} --idle {}",
@@ -292,13 +291,13 @@ impl Server {
         ))
     }
 
-    /// What the kernel says that the nfsd threads have done with their time.
+    /// Times of the nfsd threads, from the kernel.
     pub fn thread_times(&self) -> Result<ThreadTimes> {
         ThreadTimes::parse(&self.sh(ThreadTimes::SCRIPT)?.stdout)
     }
 
-    /// Forgets what the machine, server and clients, keeps of its file systems in memory, but for the names on the way to what plays the
-    /// clients: the host knows them, and a machine that counts instructions leaps over seconds while it asks a busy one.
+    /// Drops the caches of the machine's file systems, for server and clients. `lab --help` then reads the names on the way to the
+    /// clients' program again: the host has them, and the clock of an icount machine leaps over seconds while it asks a busy host.
     pub fn drop_caches(&self) -> Result<()> {
         let lab = self.lab_path().display();
         self.sh(&format!(

@@ -1,10 +1,10 @@
-//! Tests that cannot run here say why, and the summary of `make test` repeats it.
+//! Reasons of tests that cannot run here; the summary of `make test` repeats them.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-/// Notes that the calling test does not run, and why. Follow it with a `return`.
+/// Notes that the calling test does not run, and its reason. Follow it with a `return`.
 ///
 /// The reason goes to standard error and, under `make test`, into the file that `NFSCOPE_SKIPS` names.
 pub fn skip(reason: &str) {
@@ -22,7 +22,7 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// The test that this process runs for cargo-nextest, or whose thread this is.
+/// Name of the test that this process runs for cargo-nextest, or of this thread.
 pub(crate) fn test_name() -> String {
     std::env::var("NEXTEST_TEST_NAME").unwrap_or_else(|_| {
         let thread = std::thread::current();

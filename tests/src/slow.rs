@@ -1,4 +1,4 @@
-//! A line of `/slow` and of `nfscope slow --json`, as a program of somebody else reads it.
+//! A line of `/slow` and of `nfscope slow --json`, as a program other than nfscope reads it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,20 +6,20 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-/// What a line can say.
+/// Contents of a line.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum SlowLine {
-    /// So many operations are missing that were asked for.
+    /// Operations that were asked for, and that the stream left out.
     LeftOut {
-        /// How many.
+        /// Number of them.
         left_out: u64,
     },
-    /// An operation.
+    /// Slow operation.
     Op(Box<SlowOp>),
 }
 
-/// An operation that took long. Fields that nobody knows are a mistake.
+/// Operation that took long. An unknown field is an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/ has the fields of the line")]
@@ -32,6 +32,7 @@ pub struct SlowOp {
     pub export: Option<String>,
     pub dataset: Option<String>,
     pub inode: Option<u64>,
+    pub xid: Option<String>,
     pub bytes: Option<u64>,
     pub stability: Option<String>,
     pub status: String,
@@ -43,7 +44,7 @@ impl SlowLine {
     /// Reads one line.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the line is not understood.
     pub fn parse(line: &str) -> Result<SlowLine> {
         serde_json::from_str(line).with_context(|| format!("not understood: {line}"))
     }

@@ -1,40 +1,41 @@
-//! What a machine is made of, as its builder says it.
+//! Description of a machine, as its builder makes it.
 
 use crate::accel::Accel;
 use crate::kernel::Kernel;
 
-/// What a machine is made of.
+/// Description of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub kernel: Kernel,
-    /// It is arm64's, as everything in the machine.
+    /// The machine, and every program in it, is arm64's.
     pub arm64: bool,
     pub cpus: u32,
-    /// Words for its command line.
+    /// Words for the kernel's command line.
     pub kernel_args: Option<String>,
     pub possible_cpus: Option<u32>,
     pub memory: String,
-    /// Made on the host, where mkfs takes no time; no words for an empty disk, `None` for no disk.
+    /// Command that makes the disk's file system on the host, where mkfs takes no time; no words for an empty disk, `None` for no
+    /// disk.
     pub mkfs: Option<Vec<String>>,
-    /// One more disk, empty.
+    /// The machine has one more disk, empty.
     pub log_disk: bool,
     pub icount: bool,
-    /// Where its CPUs are emulated it counts instructions, and [its clock stands](crate::clock) while nobody waits for it.
+    /// An emulated machine counts instructions, and [its clock stands still](crate::clock) while no caller waits for it.
     pub driven: bool,
-    /// It runs for hours, and takes none of the places of the others.
+    /// The machine runs for hours, and takes none of the others' slots.
     pub beside: bool,
     /// QEMU listens for commands that stop it and let it go on.
     pub can_halt: bool,
-    /// An instruction takes 2 to the power of so many nanoseconds there.
+    /// An instruction takes 2 to the power of this number of nanoseconds.
     pub icount_shift: u32,
-    /// What is counted in it is what an admin's server would do.
+    /// The kernel has its mitigations on: instructions are counted as an admin's server would execute them.
     pub faithful: bool,
-    /// Host port wanted for the first agent.
+    /// Wanted host port of the first agent.
     pub agent_port: Option<u16>,
 }
 
 impl Spec {
-    /// The same, as far as it depends on what runs its CPUs.
+    /// The description, adapted to the accelerator of its CPUs.
     pub fn on(&self, accel: Accel) -> Spec {
         let mut spec = self.clone();
         spec.driven &= accel == Accel::Tcg && !spec.arm64;
@@ -47,5 +48,5 @@ impl Spec {
     }
 }
 
-/// Eight nanoseconds an instruction: a busy second of the machine takes the host about one.
+/// Eight nanoseconds an instruction: a busy second of the machine takes the host about one second.
 const DRIVEN_SHIFT: u32 = 3;

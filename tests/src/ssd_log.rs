@@ -1,9 +1,8 @@
-//! `lab ssd-log`: what a fast log device does for synchronous writes over NFS, as nfscope sees it.
+//! `lab ssd-log`: effect of a fast log device on synchronous writes over NFS, as nfscope measures it.
 //!
-//! A pool on one disk that takes 8 ms for each request, as a 7200 rpm disk does, serves 4 KiB O_SYNC writes; then a
-//! device that takes 0.1 ms becomes its log, while it serves. The machine counts instructions (one is a nanosecond), and
-//! both disks are null_blk with a timer, so that times are those of a CPU of a thousand million instructions a
-//! second, whatever the host does meanwhile.
+//! A pool on one disk that takes 8 ms for each request, as a 7200 rpm disk does, serves 4 KiB O_SYNC writes; then a device that takes
+//! 0.1 ms becomes its log, while it serves. The machine counts instructions (one is a nanosecond), and both disks are null_blk with a
+//! timer. Times are therefore those of a CPU with a thousand million instructions a second, independent of the host's load.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::kernel::Kernel;
 use crate::load::LoadReport;
 use crate::server::Server;
 
-/// How much to do.
+/// Number of operations, and the kernel.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// NFS operations before the log device is added, and after
@@ -37,11 +36,11 @@ impl Default for Options {
     }
 }
 
-/// Each request to the disk takes this long, in milliseconds.
+/// Milliseconds of each request to the pool's disk, and to the log device.
 const DISK_MS: f64 = 8.0;
 const SSD_MS: f64 = 0.1;
 
-/// What nfscope measured in one half of the experiment.
+/// Measurements of nfscope in one half of the experiment.
 #[derive(Debug)]
 pub struct Half {
     /// WRITEs a second.
@@ -56,11 +55,11 @@ pub struct Half {
     pub cpu: f64,
     /// `nfscope_log_separate`
     pub separate: Option<f64>,
-    /// All of it.
+    /// Window of the half.
     pub window: Window,
 }
 
-/// Without a log device, and with one.
+/// Runs both halves: without a log device, and with one.
 pub fn run(options: &Options) -> Result<[Half; 2]> {
     let server = Server::boot(options.kernel)
         .export("tmpfs")
@@ -79,7 +78,7 @@ pub fn run(options: &Options) -> Result<[Half; 2]> {
         zfs.display()
     ))?;
     let agent = server.agent_start(&[])?;
-    // Text patching takes its time where it is emulated on one CPU.
+    // Text patching takes long on one emulated CPU.
     agent
         .wait_until_healthy(Duration::from_secs(600))
         .inspect_err(|_| server.keep_logs())?;
@@ -101,8 +100,8 @@ pub fn run(options: &Options) -> Result<[Half; 2]> {
     Ok([without, with])
 }
 
-/// Right behind a transaction group, so that the next one is five seconds away: in one go with it, because the clock of a
-/// machine that counts instructions leaps while it waits for the host.
+/// Runs a load right behind a transaction group, so that the next one is five seconds away. One script does both, because the clock
+/// of an icount machine leaps while it waits for the host.
 fn load(server: &Server, mount: &str, ops: u64) -> Result<LoadReport> {
     let load = server.lab_command(&format!("load --kind sync-writes --ops {ops} {mount}"));
     let output = server.sh_within(
@@ -182,7 +181,7 @@ pub fn table([without, with]: &[Half; 2]) -> String {
     out
 }
 
-/// Every series whose number for each WRITE changed by more than `factor`, beside the two halves' own: what else moved.
+/// Every series whose number for each WRITE differs between the halves by more than `factor`.
 pub fn moved(halves: &[Half; 2], factor: f64) -> Vec<String> {
     let rates = |half: &Half| {
         let per_write = half.write.count() as f64;

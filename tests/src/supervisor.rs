@@ -1,11 +1,11 @@
-//! `lab supervisor`: keeps a machine, or a server beside it, from outliving the process that asked for it.
+//! `lab supervisor`: ends a machine, or a server beside it, with the process that started it.
 //!
-//! The supervisor holds the read end of a pipe whose write end only its owner has. However the owner ends - returning,
-//! panicking, Ctrl-C, `kill -9` - the pipe closes, and the supervisor kills the machine's whole process group and
-//! removes its directory, unless a file called `keep` says that somebody will want the logs.
+//! The supervisor holds the read end of a pipe whose write end only its owner has. The pipe closes when the owner ends - returning,
+//! panicking, Ctrl-C, `kill -9`. The supervisor then kills the machine's whole process group. It also removes the machine's
+//! directory, unless a file called `keep` asks for the logs.
 //!
-//! Its standard input is that pipe, its standard output the lock of the slot (held, never written to, so that a slot
-//! is free only when its machine is gone), its standard error the machine's console log.
+//! Standard input is that pipe. Standard output is the lock of the slot, held and never written to, so that a slot is free only when
+//! its machine is gone. Standard error is the machine's console log.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         bail!("lab supervisor: no command to run");
     };
     let console = || std::io::stderr().as_fd().try_clone_to_owned();
-    // Its own group: one signal reaches vng, its shell and QEMU, and no Ctrl-C of a terminal does before us.
+    // A process group of its own: one signal reaches vng, its shell and QEMU, and a terminal's Ctrl-C does not reach them first.
     let mut machine = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -53,12 +53,12 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
         OWNER_GONE.store(true, Ordering::SeqCst);
         if let Some(group) = group {
             tell_cpu_seconds(group);
-            // It may have ended by itself; there is nothing to do about that.
+            // The machine may have ended by itself; then there is nothing to kill.
             let _ = kill_process_group(group, Signal::KILL);
         }
     });
     let status = machine.wait().context("waiting for the machine")?;
-    // A machine that died by itself is a finding: its owner learns of it, and may want the logs.
+    // A machine that ended by itself is a finding: its owner reads this file, and may want the logs.
     fs::write(dir.join(ENDED), format!("{status}\n")).ok();
     while !OWNER_GONE.load(Ordering::SeqCst) {
         thread::sleep(Duration::from_millis(20));
@@ -73,15 +73,15 @@ pub fn run(dir: &Path, command: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Adds the test's name and the CPU time of the machine's processes to the file that `LAB_CPU_SECONDS` names. Killed from the top, they
-/// leave no parent that could wait for them and be notified.
+/// Adds the test's name and the CPU time of the machine's processes to the file that `LAB_CPU_SECONDS` names. The CPU time is read
+/// before the kill: killed from the top, the processes leave no parent that waits for them and gets their times.
 fn tell_cpu_seconds(group: Pid) {
     let Some(path) = std::env::var_os("LAB_CPU_SECONDS") else {
         return;
     };
     let seconds = cpu_time::of_group(group);
     let test = crate::skip::test_name();
-    // A figure for a summary: without it there is one figure less.
+    // A failed write costs the summary one figure.
     let _ = File::options()
         .create(true)
         .append(true)

@@ -1,18 +1,18 @@
-//! The kernel's own account of what the nfsd threads did with their time.
+//! The kernel's own times of the nfsd threads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-/// What each nfsd thread has run and waited to run, since it was started or in a window (/proc/PID/schedstat).
+/// Times that each nfsd thread has run and waited to run, since its start or in a window (/proc/PID/schedstat).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadTimes {
     by_id: BTreeMap<u32, (Duration, Duration)>,
 }
 
 impl ThreadTimes {
-    /// What prints the text that [`ThreadTimes::parse`] reads.
+    /// Script that prints the text for [`ThreadTimes::parse`].
     pub(crate) const SCRIPT: &str =
         "for p in $(pidof nfsd); do echo $p $(cat /proc/$p/schedstat); done";
 
@@ -34,7 +34,7 @@ impl ThreadTimes {
         Ok(ThreadTimes { by_id })
     }
 
-    /// What happened since `before`. A thread that has ended since took its account with it: that is an error.
+    /// Times since `before`. Fails if a thread has ended since, because its times went with it.
     pub fn since(&self, before: &ThreadTimes) -> Result<ThreadTimes> {
         let mut by_id = self.by_id.clone();
         for (id, (ran, waited)) in &before.by_id {
@@ -45,12 +45,12 @@ impl ThreadTimes {
         Ok(ThreadTimes { by_id })
     }
 
-    /// On a CPU, all threads together.
+    /// Time on a CPU, all threads together.
     pub fn ran(&self) -> Duration {
         self.by_id.values().map(|(ran, _)| *ran).sum()
     }
 
-    /// Runnable and waiting for a CPU, all threads together.
+    /// Time runnable and waiting for a CPU, all threads together.
     pub fn waited(&self) -> Duration {
         self.by_id.values().map(|(_, waited)| *waited).sum()
     }

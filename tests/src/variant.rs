@@ -1,19 +1,20 @@
-//! What one run changes about every machine that it boots, by its environment: the same checks, on kernels and machines that
-//! `make test` does not have. docs/develop/lab.md has the commands.
+//! Variables that change every machine of one run: the same checks, on kernels and machines that `make test` does not have.
+//! docs/develop/lab.md has the commands.
 
 use std::env;
 
 use anyhow::{Context, Result, ensure};
 
-/// The flavour that is another machine as well.
+/// The flavour that changes the machine's architecture as well.
 pub const ARM64: &str = "arm64";
 
-/// What differs from the machine that a test asks for.
+/// Differences to the machine that a test asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`, or `arm64` for another machine as well.
+    /// `LAB_FLAVOUR`: Debian's flavour of the kernel, in place of its usual one: `rt`, or `arm64`, which is another architecture as
+    /// well.
     pub flavour: Option<String>,
-    /// `LAB_CPUS`: CPUs of machines that do not ask for a number themselves.
+    /// `LAB_CPUS`: CPUs of machines without a number of their own.
     pub cpus: Option<u32>,
     /// `LAB_KERNEL_ARGS`: words for the kernel's command line.
     pub kernel_args: Option<String>,
@@ -22,15 +23,15 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// As this process was told.
+    /// Reads the variables of this process.
     ///
     /// # Errors
-    /// When a variable says what no machine can be.
+    /// When a variable has a value that no machine can have.
     pub fn of_this_run() -> Result<Variant> {
         read(|name| env::var(name).ok())
     }
 
-    /// Machines are arm64's.
+    /// True if machines are arm64's.
     pub fn arm64(&self) -> bool {
         self.flavour.as_deref() == Some(ARM64)
     }

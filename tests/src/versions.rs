@@ -1,7 +1,7 @@
 //! `lab versions`: NFSv3 beside 4.0, 4.1 and 4.2, by `nfscope versions` on a client of a real server.
 //!
-//! Client and server are one machine, with a network between them that is the kernel's own. The CPU time of the client therefore
-//! has that of the server in it. Ratios are of this machine; RPCs and component operations are the same on every one.
+//! Client and server are one machine, with a network of the kernel's own between them. The CPU time of the client therefore contains
+//! that of the server. Ratios are valid for this machine only; RPCs and component operations are the same on every machine.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::kernel::Kernel;
 use crate::server::Server;
 
-/// How long to measure.
+/// Number and length of the measurements.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
@@ -23,17 +23,17 @@ pub struct Options {
     /// Seconds of a block
     #[arg(long, default_value_t = 2)]
     pub seconds: u32,
-    /// Keep the pages here
+    /// Directory that keeps the pages
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
 
-/// What `nfscope versions` printed: the comparison, and throughput against threads.
+/// Output of `nfscope versions`: the comparison, and throughput against threads.
 #[derive(Debug)]
 pub struct Done {
     /// The comparison.
     pub compared: String,
-    /// `--scale`
+    /// Output with `--scale`.
     pub scaled: String,
 }
 

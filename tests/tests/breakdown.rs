@@ -1,5 +1,5 @@
-//! A break-down on demand: who did what to which file is what raw clients did, and all of it together is what the operation
-//! counters gained meanwhile.
+//! Break-downs on demand: their counts by client, user and file equal those of raw clients, and their sums equal the gain of the
+//! operation counters.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use lab::{Agent, Server};
 use nfscope_model::family;
 use nfscope_model::{Sample, Snapshot};
 
-/// Three clients, two users, two exports, two files. One agent, whose first listener asks for less than the others.
+/// Three clients, two users, two exports, two files. One agent, whose first listener groups by fewer labels than the others.
 pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
     let inodes =
@@ -89,7 +89,7 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
         .map(|(key, times)| (key.clone(), times.count))
         .collect();
     agree_each("READs", &reads, &sent, missed)?;
-    // A file has its export in its name where nothing else tells it.
+    // A file's name contains its export if no other label has it.
     let mut of_home = BTreeMap::new();
     for (key, n) in sent.iter().filter(|(key, _)| key[1] == "/run/exp/home") {
         let file = format!("{}:{}", key[1], key[5]);
@@ -101,13 +101,13 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
         &of_home,
         missed,
     )?;
-    // What has no file handle, and what is of an export's root.
+    // Operations without a file handle have no file.
     let files = all.counts(&["op", "file"]);
     for op in ["sequence", "exchange_id"] {
         let of_op = files.keys().filter(|k| k[0] == op).map(|k| k[1].as_str());
         ensure!(of_op.collect::<Vec<_>>() == ["none"], "{files:?}");
     }
-    // On a busy machine a line may come before a path has been looked up. A later line has it.
+    // On a busy machine a line may come before a path has been looked up. A later line has the path.
     for _ in 0..10 {
         if told == paths {
             break;
@@ -121,14 +121,14 @@ pub fn tells_who_did_what(server: &Server, agent: &Agent) -> Result<()> {
         told.extend(named.end()?.paths);
     }
     ensure!(told == paths, "{told:?}");
-    // The streams have been hung up on.
+    // The agent notices a closed stream a moment later.
     server.sh("sleep 2.5")?;
     let left = self::tables(server, agent)?;
     ensure!(left == tables, "{left} tables, {tables} before");
     Ok(())
 }
 
-/// Files that were made at once: on ZFS they have the same generation, which stands where tmpfs has the inode number.
+/// Files that were made at the same time. On ZFS they have the same generation, in the place where tmpfs has the inode number.
 pub fn names_each_file(server: &Server, agent: &Agent) -> Result<()> {
     const FILES: usize = 6;
     server.client(0).unmount_all()?;
@@ -149,13 +149,13 @@ pub fn names_each_file(server: &Server, agent: &Agent) -> Result<()> {
     agree_each("READs of files", &told.counts(&["file"]), &sent, missed)
 }
 
-/// More clients than a table has rows: whoever has none is in `other`, and nothing is missing.
+/// More clients than a table has rows: a client without a row is counted in `other`, and none is missing.
 pub fn counts_what_finds_no_room(server: &Server, agent: &Agent) -> Result<()> {
     const CLIENTS: u32 = 40;
     server.clients().try_for_each(|c| c.unmount_all())?;
     let before = settled(server, &[agent])?;
     let stream = Breakdown::begin(agent.address(), "by=client,op,version")?;
-    // All at once: each interval begins with an empty table.
+    // All clients call at once: each interval begins with an empty table.
     let load = format!("getattr --from 127.8.0.1 --clients {CLIENTS} --times 40");
     server.run_clients(&load)?;
     let after = settled(server, &[agent])?;
@@ -180,7 +180,7 @@ pub fn counts_what_finds_no_room(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Somebody who listens for a moment again and again: what operations are told apart by changes while they happen.
+/// Listener that opens and closes a stream again and again: the labels that distinguish operations change while operations run.
 struct Listener {
     ends: Arc<AtomicBool>,
     thread: JoinHandle<Result<u32>>,
@@ -211,7 +211,7 @@ impl Listener {
     }
 }
 
-/// Count, time and buckets of each operation are what the counters gained.
+/// Checks that count, time and buckets of each operation equal the gain of the counters.
 fn are_the_counters(told: &Told, seen: &Snapshot) -> Result<()> {
     let mut counted = BTreeMap::new();
     for series in seen.series(&family::OP_DURATION.info) {
@@ -247,7 +247,7 @@ fn are_the_counters(told: &Told, seen: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// Hash tables that the agent has in the kernel.
+/// Number of hash tables that the agent has in the kernel.
 fn tables(server: &Server, agent: &Agent) -> Result<u64> {
     let count = format!(
         "cat /proc/$(pidof {})/fdinfo/* | grep -c '^map_type:[[:space:]]*1$' || true",

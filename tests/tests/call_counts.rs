@@ -1,4 +1,4 @@
-//! What is sent is what the kernel counts and what the agent has seen: three accounts of the same calls.
+//! The same calls counted three times: by the raw client that sent them, by the kernel and by the agent.
 
 use anyhow::{Result, ensure};
 use lab::raw::Sent;
@@ -6,7 +6,8 @@ use lab::reconcile::{assert_same_operations, lost, settled, window};
 use lab::{Agent, Kernel, KernelCounters, Load, Server};
 use nfscope_model::family;
 
-/// Each of the raw client's scenarios, one by one. Nobody may have the server mounted: kernel clients call when they like.
+/// Each of the raw client's scenarios, one by one. No client may have the server mounted, because kernel clients send calls of their
+/// own.
 pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let kernel = server.kernel();
     let mut before = settled(server, &[agent])?;
@@ -31,7 +32,7 @@ pub fn raw_calls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// A load of kernel clients, of every kind of operation.
+/// A load of kernel clients, with every kind of operation.
 pub fn a_mixed_load_is_counted(server: &Server, agent: &Agent, operations: u64) -> Result<()> {
     let kernel = server.kernel();
     let before = settled(server, &[agent])?;
@@ -45,7 +46,7 @@ pub fn a_mixed_load_is_counted(server: &Server, agent: &Agent, operations: u64) 
     server.clients().try_for_each(|c| c.unmount_all())
 }
 
-/// Whatever the load is said to be made of has arrived.
+/// Checks that the load had operations of every kind.
 pub fn has_every_kind(counted: &KernelCounters) {
     for name in ["write", "commit", "read", "create", "rename", "readdirplus"] {
         assert!(counted.proc3(name) > 0, "no v3 {name}: {counted:?}");
@@ -53,19 +54,19 @@ pub fn has_every_kind(counted: &KernelCounters) {
     for name in ["write", "commit", "open", "rename", "readdir"] {
         assert!(counted.op4(name) > 0, "no v4 {name}: {counted:?}");
     }
-    // Later clients read with READ_PLUS.
+    // Newer clients read with READ_PLUS.
     assert!(counted.op4("read") + counted.op4("read_plus") > 0);
 }
 
-/// The kernel is the one that the machine was asked for.
+/// The machine runs the kernel that was asked for.
 pub fn the_kernel_is(server: &Server, kernel: Kernel) -> Result<()> {
     assert_eq!(server.sh("uname -r")?.stdout.trim(), kernel.release()?);
     Ok(())
 }
 
-/// With PREEMPT_RT locks may sleep that do not elsewhere, and a program that takes one where it must not shows in the log only.
+/// PREEMPT_RT turns more locks into sleeping ones. A program that takes one where it must not sleep shows in the log only.
 pub fn the_kernel_log_is_clean(server: &Server) -> Result<()> {
-    // What slow emulation makes of it (stalls, soft lockups) is no fault of a program.
+    // Stalls and soft lockups come from slow emulation, and are no fault of a program.
     let faults = "scheduling while atomic|sleeping function|BUG: using|BUG: unable|kernel BUG at|Oops|invalid wait context";
     let found = server.sh(&format!("dmesg | grep -E '{faults}' || true"))?;
     ensure!(found.stdout.trim().is_empty(), "{}", found.stdout);

@@ -1,5 +1,5 @@
-//! The harness of `lab conformance`, with two small programs in place of the suites: they have the suites' command lines and send a few
-//! calls. What the suites themselves come to is in docs/develop/tests.md.
+//! Test of `lab conformance`, with two small programs in place of the suites: they have the suites' command lines and send a few
+//! calls. docs/develop/tests.md has the results of the suites themselves.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use lab::conformance::{self, Options};
 use lab::{Agent, Server};
 
-/// In place of pynfs: a NULL, and a COMPOUND without a SEQUENCE.
+/// Stand-in for pynfs: sends a NULL, and a COMPOUND without a SEQUENCE.
 const TESTSERVER: &str = r#"#!/usr/bin/python3
 import socket, struct, sys
 
@@ -30,7 +30,7 @@ print("Of those: 0 Skipped, 1 Failed, 0 Warned, 1 Passed")
 sys.exit(1)
 "#;
 
-/// In place of cthon04: files that come and go.
+/// Stand-in for cthon04: makes and removes files.
 const RUNTESTS: &str = r#"#!/bin/sh
 test "$*" = "-a -f" || exit 9
 mkdir -p "$NFSTESTDIR" && cd "$NFSTESTDIR" || exit 9
@@ -41,7 +41,7 @@ cd / && rmdir "$NFSTESTDIR"
 echo "All tests completed"
 "#;
 
-/// Nobody may have the server mounted.
+/// The counts of both stand-ins. No client may have the server mounted.
 pub fn suites_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let dir = server.dir().join("stand-ins");
     let put = |path: &str, text: &str| -> Result<()> {

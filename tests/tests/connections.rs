@@ -1,4 +1,4 @@
-//! Connections: as many as the kernel lists sockets, and those that the server closes are those that their client sees closed.
+//! Connections: the agent's number equals the kernel's list of sockets, and its closed ones equal those that their client saw closed.
 
 use anyhow::{Context, Result, ensure};
 use lab::raw::hold::Held;
@@ -13,7 +13,7 @@ use crate::stuck::asleep;
 
 const REPORT: &str = "/run/held.json";
 
-/// Nobody may have the server mounted.
+/// Connections with and without a limit. No client may have the server mounted.
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let (which, limit, threads) = match server.kernel() {
         // svc_check_conn_limits(): 20 for each thread and 60 more.
@@ -35,14 +35,15 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
         assert_eq!(told, Some(listed), "listeners over {transport}");
     }
 
-    // More than the limit, one after the other: each closes the oldest.
+    // More connections than the limit, one after the other: each closes the oldest.
     let more = limit as u32 + 20;
     let holder = hold(server, &more.to_string())?;
     let (held, full) = settled(server, agent, u64::from(more))?;
     let seen = full.since(&before);
     println!("{held:?}; limit {limit} of {which}");
-    // More than the limit stay, the more the busier the host is: one that is already being closed may be chosen again. Or one fewer
-    // does: the kernel reads how many are open before it takes the lock, and another one may be closed in between.
+    // More connections than the limit may stay, on a busy host several: the kernel may choose one that is already being closed. Also
+    // one fewer may stay: the kernel reads the number of open connections before it takes the lock, and another one may be closed in
+    // between.
     let over = (held.opened - held.closed) as f64 - limit;
     ensure!(held.closed > 0 && over >= -1.0, "{held:?}");
     counted(&seen.delta, accepted(&seen.delta), held.opened, "accepted")?;
@@ -61,7 +62,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(text.contains(&says), "{says}: {text}");
     println!("{text}");
 
-    // They leave by themselves.
+    // The client closes the other connections.
     holder.kill()?;
     let after = quiet(server, agent)?;
     let seen = after.since(&full).delta;
@@ -74,7 +75,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     )?;
     assert_eq!(closed(&seen, "limit"), 0);
 
-    // What is no RPC, and an address of the server that goes away.
+    // The server gives up connections whose data is no RPC, and those to an address that goes away.
     let garbage = hold(server, "5 --garbage")?;
     let (_, given_up) = settled(server, agent, 5)?;
     garbage.kill()?;
@@ -89,9 +90,9 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let seen = gone.since(&given_up).delta;
     counted(&seen, closed(&seen, "idle"), 7, "without an address")?;
 
-    // As many clients that work, with threads enough for them: none is closed, and nothing is found.
+    // More working clients than the limit, with enough threads: no connection is closed, and the diagnosis has no finding.
     server.set_threads(16)?;
-    // Where those without a handle are limited, few may be without one at a time.
+    // If the limit is for connections without a handle, few may be without one at a time.
     let together = match which {
         "all" => "--threads 8",
         _ => "--at-once 8",
@@ -133,8 +134,8 @@ fn what_is_open_ends_with_the_server(server: &Server, agent: &Agent) -> Result<(
     server.nfsd_start()
 }
 
-/// The only thread waits for a frozen file system. More clients connect than fit until a thread accepts them: TCP drops what begins
-/// another connection, and its client sends it again.
+/// The only thread waits for a frozen file system. More clients connect than the queue holds until a thread accepts them: TCP drops a
+/// packet that would begin another connection, and its client sends it again.
 fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     server.set_threads(1)?;
     let before = quiet(server, agent)?;
@@ -146,12 +147,12 @@ fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
         let writer = server.spawn(&format!("exec {lab} clients write --clients 1 --times 1"))?;
         eventually(|| Ok((!asleep(server)?.is_empty()).then_some(())))
             .context("no thread waits for the file system")?;
-        // 64 fit, and one more.
+        // 64 connections fit, and one more.
         let holder = hold(server, "70")?;
         let (dropped, seen) = eventually(|| {
             let before = dropped(server)?;
             let seen = agent.snapshot()?;
-            // None was dropped in between.
+            // The count is valid if no packet was dropped between both readings.
             Ok((before > 0 && dropped(server)? == before).then_some((before, seen)))
         })
         .context("no packet was dropped")?;
@@ -169,7 +170,7 @@ fn dropped_packets_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     quiet(server, agent).map(drop)
 }
 
-/// Packets that TCP dropped at the server's listeners, as the kernel says over netlink.
+/// Packets that TCP dropped at the server's listeners, from the kernel over netlink.
 fn dropped(server: &Server) -> Result<u64> {
     let listed = server.sh("ss -Htlnm '( sport = :2049 )'")?.stdout;
     // skmem:(r0,rb131072,...,d0)
@@ -188,13 +189,13 @@ fn hold(server: &Server, arguments: &str) -> Result<lab::Running> {
     server.spawn(&format!("exec {lab} hold {arguments} --report {REPORT}"))
 }
 
-/// What the kernel lists: sockets that are connected to the server's port, without those of its clients.
+/// Number of sockets of the server's port that the kernel lists, without those of its clients.
 fn sockets(server: &Server) -> Result<u64> {
     let list = "ss -Htn state established state close-wait '( sport = :2049 )' | wc -l";
     Ok(server.sh(list)?.stdout.trim().parse()?)
 }
 
-/// Listeners by transport, of both families.
+/// Listeners by transport, of both address families.
 fn listeners(server: &Server) -> Result<Vec<(&'static str, f64)>> {
     let list = server.sh("cat /proc/fs/nfsd/portlist")?.stdout;
     Ok(["tcp", "udp", "rdma"]
@@ -206,7 +207,7 @@ fn listeners(server: &Server) -> Result<Vec<(&'static str, f64)>> {
         .collect())
 }
 
-/// A snapshot of so many connections, all of which were opened and some of which were closed, when nothing moves any more.
+/// Snapshot after `opened` connections were opened, and some of them closed, once no more are closed.
 fn settled(server: &Server, agent: &Agent, opened: u64) -> Result<(Held, Snapshot)> {
     let mut last = None;
     for _ in 0..40 {
@@ -233,7 +234,7 @@ fn settled(server: &Server, agent: &Agent, opened: u64) -> Result<(Held, Snapsho
     )
 }
 
-/// A snapshot without any connection.
+/// Snapshot without any connection.
 fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
     for _ in 0..40 {
         let sockets = sockets(server)?;
@@ -262,7 +263,7 @@ fn closed(seen: &Snapshot, why: &str) -> u64 {
         .sum::<f64>() as u64
 }
 
-/// All events of a kind are counted. Programs that the kernel skipped may each have been of such an event.
+/// Checks that all events of a kind are counted. Each program that the kernel skipped may have been at such an event.
 pub fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
     let skipped = skipped(seen);
     println!("{what}: {n} of {all}; {skipped} programs were skipped");
@@ -274,7 +275,7 @@ pub fn counted(seen: &Snapshot, n: u64, all: u64, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs of the probe's programs that the kernel has skipped in a window.
+/// Runs of the probe's programs that the kernel skipped in a window.
 pub fn skipped(seen: &Snapshot) -> u64 {
     let lost = reconcile::lost(seen).get("nfsd recursion").copied();
     lost.unwrap_or(0.0) as u64

@@ -1,4 +1,4 @@
-//! Every operation is timed: the agent's counts are the kernel's, not nearly but exactly, whatever clients send.
+//! Every operation is timed: the agent's counts equal the kernel's exactly, whatever clients send.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,35 +12,34 @@ use nfscope_model::{Sample, Snapshot};
 
 pub const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
-/// That the lab's server starts with.
+/// Number of threads of the lab's server.
 const THREADS: u64 = 8;
 
-/// What the kernel, the agent and the raw client say of the same calls.
+/// Counts of the same calls by the kernel, the agent and the raw client.
 pub struct CountedLoad {
     kernel: Kernel,
-    /// The raw client's word.
+    /// Calls of the raw client.
     sent: Sent,
-    /// The kernel's, of operations,
+    /// Operations that the kernel counted in the window.
     pub counted: KernelCounters,
-    /// and of its threads.
+    /// Times of the kernel's threads in the window.
     pub threads: ThreadTimes,
-    /// The agent's: the difference,
+    /// Snapshot of the agent: the difference over the window.
     pub seen: Snapshot,
-    /// and all since it began.
+    /// Snapshot of the agent: all since it began.
     pub after: Snapshot,
-    /// The kernel counts with one CPU, and loses nothing.
+    /// True if the machine has one CPU: then the kernel's counters lose nothing.
     alone: bool,
-    /// Programs of nfsd that it has skipped since the agent began.
+    /// Programs of the nfsd probe that the kernel has skipped since the agent began.
     missed: u64,
-    /// Of the load, at least.
+    /// Least number of operations of the load.
     pub operations: u64,
 }
 
-/// Everything that the raw client can send, and a load of kernel clients.
+/// Sends every call of the raw client, and a load of kernel clients.
 ///
-/// With one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers
-/// (net/sunrpc/svc.c, vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are
-/// counted per CPU.
+/// The machine has one CPU on 6.1: its kernel counts procedures and RPCs with plain increments of shared integers (net/sunrpc/svc.c,
+/// vs_count[]++ and rpccnt++), which two CPUs lose at times. From 6.12 on the procedures are counted per CPU.
 pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Result<CountedLoad> {
     let kernel = server.kernel();
     let alone = kernel == Kernel::V6_1;
@@ -75,8 +74,8 @@ pub fn everything_is_sent(server: &Server, agent: &Agent, operations: u64) -> Re
     })
 }
 
-/// Both accounts of one moment: the kernel's and the agent's, once nothing moves. Where the kernel has skipped programs, so that a
-/// request may be counted with its thread's next one, each thread has had a next one: [`FLUSH`].
+/// Counts of the kernel and of the agent at one moment without a load. If the kernel skipped programs, a request may be counted with
+/// its thread's next one: each thread then gets a next one, [`FLUSH`].
 fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
     let (_, seen) = settled(server, &[agent])?;
     let lost = lost(&seen[0]);
@@ -90,13 +89,13 @@ fn both(server: &Server, agent: &Agent) -> Result<(KernelCounters, Snapshot)> {
     Ok((counted, seen.remove(0)))
 }
 
-/// The NFSv3 procedure that each thread takes last before either moment, which may be told late itself.
+/// The NFSv3 procedure that each thread takes last before either moment. It may be counted late itself.
 const FLUSH: &str = "setattr";
-/// So many at the same time: each waits for the log, and threads that do not take the others.
+/// Number of these calls at the same time: each waits for the log, so that threads without one take the others.
 const FLUSH_CALLS: u64 = 4 * THREADS;
 
-/// Threads that have slept for long take nothing from one that has just begun to: some calls at the same time reach all of them only
-/// where each is late. So it is seen that each was woken, and slept again.
+/// Sends calls until each thread was woken and slept again. A thread that has slept for long gets no call while another one has just
+/// begun to sleep: some calls at the same time reach all threads only if each call takes long.
 fn every_thread_has_a_next_one(server: &Server) -> Result<()> {
     const TIMES: usize = 50;
     let lab = server.lab_path().display();
@@ -114,7 +113,7 @@ fn every_thread_has_a_next_one(server: &Server) -> Result<()> {
     anyhow::bail!("{TIMES} times {FLUSH_CALLS} calls did not reach every thread")
 }
 
-/// How often each nfsd thread has gone to sleep (proc_pid_status(5), voluntary_ctxt_switches).
+/// Number of times that each nfsd thread has gone to sleep (proc_pid_status(5), voluntary_ctxt_switches).
 fn sleeps(server: &Server) -> Result<BTreeMap<u64, u64>> {
     let text = server.sh(
         "for t in $(pgrep -x nfsd); do awk -v t=$t '$1 == \"voluntary_ctxt_switches:\" { print t, $2 }' /proc/$t/status; done",
@@ -136,7 +135,7 @@ impl CountedLoad {
             ..
         } = self;
         let kernel = *kernel;
-        // These numbers show where a fault is: whether requests are missing, too, or only operations.
+        // These numbers locate a fault: requests are missing, too, or only operations.
         println!(
             "{kernel}: {} of {} COMPOUNDs, {} RPCs of {} or a few more; of the window: lost {:?}",
             total(window, &family::COMPOUND_DURATION.info),
@@ -173,12 +172,12 @@ impl CountedLoad {
             l[1].contains("acl").then(|| l[1].clone())
         });
         let rpcs = total(window, &family::RPC_DURATION.info);
-        // The kernel's own `rpc` line is a plain increment on every kernel: with two CPUs it may lose one.
+        // The kernel's own `rpc` line is a plain increment on every kernel: two CPUs may lose one.
         let calls = counted.proc3.iter().sum::<u64>()
             + counted.null4
             + counted.compounds
             + acl.values().sum::<u64>();
-        // Some may be of the time before the window, others are told after it.
+        // Some RPCs may belong to the time before the window, and others are counted after it.
         agree("RPCs", rpcs, calls, self.missed)?;
         if self.alone {
             assert_eq!(rpcs, counted.rpc_calls, "{kernel}: RPCs");
@@ -191,7 +190,7 @@ impl CountedLoad {
             "{kernel}: bytes written"
         );
         let read = sum_of(window, &family::IO_SIZE.info, "read");
-        // What a READ_PLUS returned stands only in a tracepoint.
+        // The bytes of a READ_PLUS are only in a tracepoint.
         let least = match self.missed {
             0 => counted.bytes_read as f64,
             _ => counted.bytes_read as f64 * 0.98,
@@ -224,7 +223,7 @@ impl CountedLoad {
         );
 
         self.nothing_was_lost()?;
-        // A connection's first request may lie on the socket before the server has taken the connection and looks at it.
+        // A connection's first request may lie on the socket before the server has accepted the connection and looks at it.
         let unseen = scalar(window, &family::EVENTS_LOST.info, |l| {
             l[1] == "arrival_unknown"
         });
@@ -254,7 +253,7 @@ impl CountedLoad {
                 .after
                 .value(&family::COVERAGE, [version])
                 .unwrap_or(0.0);
-            // What each thread took last, a call of FLUSH and so of NFSv3, may not be told yet.
+            // The last call of each thread, a FLUSH and so NFSv3, may not be counted yet.
             let last = match version {
                 "3" => self.missed as f64 / operations_of(&self.after, version),
                 _ => 0.0,
@@ -314,7 +313,7 @@ fn scalar(s: &Snapshot, info: &Info, keep: impl Fn(&[String]) -> bool) -> f64 {
         .sum()
 }
 
-/// Procedures of a version that were timed, which are nearly all.
+/// Timed procedures of a version, which are nearly all.
 fn operations_of(s: &Snapshot, version: &str) -> f64 {
     counts(s, &family::OP_DURATION.info, |l| {
         l[0].starts_with(version).then(String::new)
@@ -323,7 +322,7 @@ fn operations_of(s: &Snapshot, version: &str) -> f64 {
     .sum::<u64>() as f64
 }
 
-/// queue + receive + execute + reply is the residence.
+/// Checks that queue + receive + execute + reply equal the residence.
 fn phases_add_up(s: &Snapshot) {
     for x in s.series(&family::RPC_DURATION.info) {
         let Sample::Histogram(h) = &x.sample else {
@@ -354,8 +353,8 @@ fn threads_are_sane(now: &Snapshot, window: &Snapshot, missed: u64) {
     );
 }
 
-/// Where the kernel skips programs at random, later ones make up for it: of every program's runs one in ten is left out, which is
-/// some thousand times what 7.2 skips by itself.
+/// Programs that the kernel skips at random are made up for by later ones: one run in ten of every program is left out, some thousand
+/// times as many as 7.2 skips by itself.
 pub fn survives_skipped_programs(server: &Server) -> Result<()> {
     const OPERATIONS: u64 = 3_000;
     let agent = server.agent(&["--test-skip-one-in", "10"])?;
@@ -371,7 +370,7 @@ pub fn survives_skipped_programs(server: &Server) -> Result<()> {
     println!("NFSv3 {timed3} of {counted3}, NFSv4 {timed4} of {counted4} operations");
     let late = seen.value(&family::EVENTS_LOST, ["nfsd", "late"]);
     assert!(late > Some(100.0), "{late:?} were made up for");
-    // Missing is a call of which every program that could have told was skipped: four of them for NFSv3.
+    // A call is missing if every program that could have counted it was skipped: four of them for NFSv3.
     let missed = missed_of(&seen_after, "nfsd");
     for (what, timed, counted) in [("NFSv3", timed3, counted3), ("NFSv4", timed4, counted4)] {
         agree(what, timed, counted, missed + counted / 1000 + 1)?;
@@ -379,26 +378,26 @@ pub fn survives_skipped_programs(server: &Server) -> Result<()> {
     agent.stop().map(drop)
 }
 
-/// The first request that a thread takes after the agent attached is counted, also where the programs at its beginning were skipped: of
-/// one in nine both are, and one in 27 of these lacks all three at its end.
+/// The first request of a thread after the agent attached is counted, even if the programs at its beginning were skipped. Both are
+/// skipped for one in nine, and one in 27 of these lacks all three at its end.
 pub fn first_requests_are_counted(server: &Server) -> Result<()> {
     const WRITES: u32 = 200;
-    // Twenty or so are missing where nothing is told at the end, and three where it is.
+    // Some twenty WRITEs would be missing without the programs at the end, and three are missing with them.
     const MISSING: u64 = 10;
     let writes = |each: u32| server.lab(&format!("pipeline --writers {WRITES} --writes {each}"));
-    // Files that are there are not committed.
+    // Files that exist are not committed.
     writes(0)?;
     let agent = server.agent(&["--test-skip-one-in", "3"])?;
     server.set_threads(WRITES)?;
     server.delay(Disk::Log, Delay::writes(Duration::from_millis(500)))?;
     let before = settled(server, &[&agent])?;
     writes(1)?;
-    // Where the end was skipped, the thread's next request tells.
+    // A skipped program at the end is made up for by the thread's next request.
     let lab = server.lab_path().display();
     server.sh(&format!("exec {lab} at-once {}", 4 * WRITES))?;
     server.delay(Disk::Log, Delay::NONE)?;
     let after = settled(server, &[&agent])?;
-    // Threads that began together, as those of a new server.
+    // The threads of later checks begin together, as those of a new server.
     server.set_threads(1)?;
     server.set_threads(THREADS as u32)?;
     let (counted, seen) = lab::reconcile::window(&before, &after, 0);

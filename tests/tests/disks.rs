@@ -1,4 +1,4 @@
-//! Disks are as slow as the lab is asked to make them: every test of a delay believes what is checked here.
+//! Disks are as slow as the lab sets them: every test of a delay relies on these checks.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use lab::{Delay, Disk, Server};
 
 const LATE: Duration = Duration::from_millis(200);
 
-/// Of a server that exports ext4 or XFS with a log on a disk of its own.
+/// Delays of a server that exports ext4 or XFS with a log on a disk of its own.
 pub fn are_as_slow_as_told(server: &Server) -> Result<()> {
     let done = with_a_log_disk(server);
     all_are_fast(server)?;
     done
 }
 
-/// Synchronous writes wait for the log's disk and for no other, and a pool takes one while it serves.
+/// Synchronous writes of a pool wait for the log's disk alone, and a pool takes such a disk while it serves.
 pub fn of_a_pool_are_as_slow_as_told(server: &Server) -> Result<()> {
     let done = a_pool_takes_a_log_disk(server);
     all_are_fast(server)?;
     done
 }
 
-/// Whatever failed: those that come next find disks that do not wait.
+/// Removes all delays, even after a failure: later checks find fast disks.
 pub fn all_are_fast(server: &Server) -> Result<()> {
     server.clients().try_for_each(|c| c.unmount_all())?;
     server.delay(Disk::Data, Delay::NONE)?;
@@ -35,7 +35,7 @@ fn with_a_log_disk(server: &Server) -> Result<()> {
     server.delay(Disk::Data, Delay::writes(LATE))?;
     let sync = write("f")?;
     ensure!(sync > 1.0, "5 synchronous writes took {sync} s");
-    // A disk's delay would be in all of them, and the host's in some.
+    // A disk's delay would be in all five, and the host's in some.
     let stats = (0..5).map(|_| took(&format!("stat {mount}/f")));
     let stats = stats.collect::<Result<Vec<f64>>>()?;
     ensure!(stats.iter().any(|s| *s < 0.5), "stat took {stats:?} s");

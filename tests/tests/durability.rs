@@ -1,4 +1,4 @@
-//! WRITEs that clients take for durable: as many as the raw clients sent, and unsafe where the lab made them so.
+//! WRITEs that clients take for durable: their number equals the raw clients', and they are unsafe if the lab made them so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use lab::reconcile::{settled, window};
 use lab::{Agent, Delay, Disk, Server, finally};
 use nfscope_model::{Snapshot, family};
 
-/// How the lab exports, but for `sync`.
+/// Export options of the lab, but for `sync`.
 const OPTIONS: &str = "rw,no_root_squash,insecure,no_subtree_check,fsid=0";
 const WRITES: u64 = 120;
 
-/// On a file system with a journal, exported `sync` and then `async`.
+/// Durability on a file system with a journal, exported `sync` and then `async`.
 pub fn is_told(server: &Server, agent: &Agent) -> Result<()> {
-    // No log is so fast then that a thread need not wait for it.
+    // With a fast log a thread need not wait for it at times.
     server.delay(Disk::Log, Delay::writes(Duration::from_millis(20)))?;
     let told = with_a_log_that_takes_time(server, agent);
     server.delay(Disk::Log, Delay::NONE)?;
@@ -23,12 +23,12 @@ pub fn is_told(server: &Server, agent: &Agent) -> Result<()> {
 
 fn with_a_log_that_takes_time(server: &Server, agent: &Agent) -> Result<()> {
     let write = |nfs: &str| {
-        // One client: another one's wait could make its writes durable, too.
+        // The writer is a single client: another one's wait could make its writes durable, too.
         server.run_clients(&format!("write --nfs {nfs} --times {WRITES}"))
     };
     let during = |what: &str| -> Result<BTreeMap<String, u64>> {
         let before = settled(server, &[agent])?;
-        // Over v3 they ask for FILE_SYNC, over v4 for nothing, and then for a COMMIT.
+        // WRITEs over v3 are FILE_SYNC; over v4 they are unstable, with a COMMIT behind.
         write("3")?;
         write("4.2")?;
         let after = settled(server, &[agent])?;
@@ -42,7 +42,7 @@ fn with_a_log_that_takes_time(server: &Server, agent: &Agent) -> Result<()> {
         Ok(reasons(&seen))
     };
     let waited = during("sync")?;
-    // Every WRITE changes its file.
+    // With `sync` none is unsafe, because every WRITE changes its file and waits for the log.
     let none = waited.values().all(|n| *n == 0);
     ensure!(waited.len() == 4 && none, "{waited:?}");
     let export = |how: &str| server.sh(&format!("exportfs -o {how},{OPTIONS} '*:/run/exp'"));

@@ -1,4 +1,4 @@
-//! What a host lacks is reported with the reason and the fix; what can still be measured is measured exactly.
+//! Abilities that a host lacks are reported with the reason and the fix; all others are measured exactly.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn without_privileges_it_names_the_capabilities(server: &Server) -> Result<(
             );
         }
     }
-    // What it has is not asked for.
+    // The message does not ask for capabilities that the process has.
     let almost = "setpriv --reuid nobody --regid nogroup --clear-groups --inh-caps +bpf,+sys_resource --ambient-caps +bpf,+sys_resource";
     let refused = nfscope(server, almost, "agent --web.listen-address 127.0.0.1:9999")?;
     assert!(
@@ -105,7 +105,7 @@ pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
                 assert!(!reason.is_empty(), "{name} is absent without a reason");
                 assert_ne!(p["required"], true, "{name}: {reason}");
             }
-            // Of file systems and mounts that this machine does not have.
+            // Probes of file systems and mounts that this machine does not have.
             "unused" => assert!(
                 ["xfs", "btrfs", "zfs", "client", "recall"]
                     .contains(&p["probe"].as_str().unwrap_or_default()),
@@ -114,7 +114,7 @@ pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
             other => panic!("{name} is {other}: {reason}"),
         }
     }
-    // A return probe would lose most waits: better none.
+    // A return probe would lose most waits: the agent uses none.
     let wait = programs(&report)
         .into_iter()
         .find(|p| p["program"] == "jbd2_wait_end");
@@ -149,7 +149,7 @@ pub fn without_module_btf_it_falls_back(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// A page whose lines are wrapped, as one line.
+/// Joins the wrapped lines of a page.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -162,7 +162,7 @@ fn program() -> Result<PathBuf> {
     lab::nfscope_program()
 }
 
-/// Runs nfscope in the machine, by way of another program if one is given.
+/// Runs nfscope in the machine, with the words of `by` in front.
 fn nfscope(server: &Server, by: &str, arguments: &str) -> Result<Output> {
     outcome(
         server,
@@ -170,13 +170,13 @@ fn nfscope(server: &Server, by: &str, arguments: &str) -> Result<Output> {
     )
 }
 
-/// What became of a command that may fail.
+/// Outcome of a command that may fail.
 fn outcome(server: &Server, script: &str) -> Result<Output> {
     server.spawn(script)?.wait(Duration::from_secs(60))
 }
 
-/// Mounts that do not answer: NFS whose server has gone, and FUSE that nobody serves. They lie under everything that an agent reads or
-/// writes by a path, and in the table of mounts. Nobody else may have the server mounted.
+/// Mounts that do not answer: NFS whose server has gone, and FUSE without a server. They lie under every path that an agent reads or
+/// writes, and in the table of mounts. No client may have the server mounted.
 pub fn a_path_that_hangs_stops_neither_scrapes_nor_signals(server: &Server) -> Result<()> {
     server.sh(&format!(
         "set -e
@@ -184,7 +184,7 @@ pub fn a_path_that_hangs_stops_neither_scrapes_nor_signals(server: &Server) -> R
          mount -t nfs -o vers=3,hard,nolock,noac 127.0.0.1:/run/exp {DEAD}
          modprobe fuse"
     ))?;
-    // Its end of the connection is open, and nothing reads from it.
+    // The FUSE connection is open, and no process reads from it.
     let fuse = server.spawn(&format!(
         "exec 9<>/dev/fuse; mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hangs {FUSE}; exec sleep 1000000"
     ))?;
@@ -206,13 +206,14 @@ pub fn a_path_that_hangs_stops_neither_scrapes_nor_signals(server: &Server) -> R
     )
 }
 
-/// A mount whose server goes.
+/// A mount whose server goes away.
 const DEAD: &str = "/run/dead";
 /// A mount without a server.
 const FUSE: &str = "/run/hangs";
 const HANGS: &str = "its file system does not answer";
 
-/// Web configuration and names are in a mount that dies. The history is not: an agent with open files there could not end.
+/// Web configuration and names are in a mount that stops answering. The history is elsewhere: an agent with open files there could
+/// not end.
 fn a_running_agent_outlives_its_paths(server: &Server) -> Result<()> {
     server.sh(&format!(
         "printf '{{}}' >{DEAD}/web.yml; printf '[[client]]\naddress = \"127.0.0.1\"\nname = \"here\"\n' >{DEAD}/names.toml"
@@ -237,7 +238,7 @@ fn a_running_agent_outlives_its_paths(server: &Server) -> Result<()> {
     server.nfsd_start()
 }
 
-/// Each path in turn: the agent says which one does not answer and ends, or goes on without it.
+/// Each path in turn: the agent names the one that does not answer and ends, or goes on without it.
 fn no_start_waits_for_a_path(server: &Server) -> Result<()> {
     let tls =
         format!("tls_server_config:\n  cert_file: {FUSE}/cert.pem\n  key_file: /run/key.pem\n");
@@ -271,19 +272,19 @@ fn no_start_waits_for_a_path(server: &Server) -> Result<()> {
         }
         ensure!(!said.contains("backtrace"), "{option} {path}:\n{said}");
     }
-    // An agent measures without its history.
+    // An agent without its history still measures.
     let mut agent = server.agent(&["--history", "1h", "--history-directory", FUSE])?;
     says_what_hangs(server, &mut agent)?;
-    // Whoever asks for a recording that cannot be read can end that.
+    // The admin can end a replay of a recording that cannot be read.
     let replay = format!("agent --web.listen-address 127.0.0.1:9999 --replay {FUSE}/recording");
     let ended = nfscope(server, "timeout -k 30 10", &replay)?;
     ensure!([0, 1, 124].contains(&ended.status), "--replay: {ended:?}");
     Ok(())
 }
 
-/// The agent answers until its log says which path hangs, and after that, and ends when it is told to.
+/// Checks that the agent answers until its log names the path that hangs, and afterwards, and ends on SIGTERM.
 fn says_what_hangs(server: &Server, agent: &mut Agent) -> Result<()> {
-    // The reader of a path has three seconds, and whoever scrapes waits for nothing.
+    // The agent reads a path for three seconds at most, and no scrape waits for it.
     for _ in 0..60 {
         answers(server, agent)?;
         if agent.log().contains(HANGS) {
@@ -307,7 +308,7 @@ fn says_what_hangs(server: &Server, agent: &mut Agent) -> Result<()> {
     Ok(())
 }
 
-/// Scrapes, the page's history, the recordings, and the control socket.
+/// Checks that the agent answers: scrapes, the page's history, the recordings, and the control socket.
 fn answers(server: &Server, agent: &Agent) -> Result<()> {
     let log = || agent.log();
     ensure!(agent.get("/-/healthy").is_ok(), "no answer: {}", log());

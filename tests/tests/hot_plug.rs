@@ -1,4 +1,4 @@
-//! A CPU goes while clients call, and comes back: what ran on it goes on elsewhere, and nothing is lost.
+//! A CPU goes offline while clients call, and comes back: its work goes on elsewhere, and nothing is lost.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use lab::reconcile::{
 use lab::{Agent, Server};
 use nfscope_model::{Snapshot, family};
 
-/// Each version's.
+/// Load of each version.
 const LOAD: &str = "write --from 127.5.0.1 --clients 8 --seconds 3";
 /// Times that the CPU must have gone while the loads ran.
 const LEAST: usize = 2;
-/// Of the time of all operations, by which their phases may differ from it.
+/// Largest difference between the phases of all operations and their time, as a fraction.
 const CLOSE: f64 = 0.01;
 
-/// Offline and online again, as often as it goes until the load has ended, and a line each time.
+/// Script that takes the CPUs offline and online again until the load has ended, and prints a line each time.
 const COMES_AND_GOES: &str = "
 set -e
 while [ ! -e /run/load-ended ]; do
@@ -62,7 +62,7 @@ pub fn loses_nothing(server: &Server, agent: &Agent) -> Result<()> {
         (all - durations).abs() <= CLOSE * durations && phases.values().all(|s| *s >= 0.0),
         "operations took {durations} s, their phases {phases:?}"
     );
-    // A total of all CPUs, of those that are offline, too.
+    // The counter is a total of all CPUs, including those that are offline.
     let idle = |n: &Snapshot| n.value(&family::CPU_IDLE, []);
     let (before, after) = (&before.1[0], &after.1[0]);
     ensure!(

@@ -1,5 +1,5 @@
-//! pNFS layouts: what the raw client was granted and gave back is what the agent counts, and so is what the kernel traces. The server
-//! exports XFS, whose blocks it hands out.
+//! pNFS layouts: the agent's counts equal the raw client's and the kernel's traces. The server exports XFS, whose blocks it hands
+//! out.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -34,23 +34,22 @@ const SIGSTOP: i32 = 19;
 
 const FILES: &str = "layout-1 layout-2 layout-3 layout-4 layout-5";
 const HOLDER: &str = "127.0.0.1";
-/// What the client says that refuses.
+/// File with the answers of the client that stays.
 const REPORT: &str = "/run/layouts.json";
-/// For a program that waits for a layout.
+/// Time limit for a program that waits for a layout.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// All that the lab's clients hold ends.
-/// One that has ended meanwhile need not be ended.
+/// Script that ends all states of the lab's clients. A client that has ended meanwhile is ignored.
 const END_CLIENTS: &str = "for c in $(grep -l 127.0.0.1 /proc/fs/nfsd/clients/*/info || true); do { echo expire >${c%info}ctl; } 2>/dev/null || true; done";
 
-/// Tells the client's kernel which disk a layout is of: the one that the server has mounted.
+/// Script that names the disk of a layout to the client's kernel: the one that the server has mounted.
 const MAP_BLOCKS: &str = "modprobe blocklayoutdriver; exec unshare -m sh -c '
     mkdir -p /run/rpc_pipefs; mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs; exec blkmapd -f'";
-/// Whether it listens: the kernel asks only once in two minutes.
+/// Script that counts blkmapd's open pipes: it must listen first, because the kernel asks only once in two minutes.
 const MAPS: &str = "ls -l /proc/$(pgrep -x blkmapd)/fd | grep -c /blocklayout || true";
 const WRITTEN: &str = "/run/written";
 
-/// How often the kernel wrote an event down.
+/// Number of times that the kernel traced an event.
 fn traced(trace: &Trace, event: &str) -> Result<u64> {
     let text = trace.text()?;
     let is = |line: &&str| line.split_whitespace().any(|word| word == event);
@@ -90,23 +89,23 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     })
 }
 
-/// `reaches_storage`: without blkmapd the client gets layouts, and cannot use them.
+/// Checks `nfscope versions`. `reaches_storage`: without blkmapd the client gets layouts, and cannot use them.
 fn is_told_by_versions(server: &Server, agent: &Agent, reaches_storage: bool) -> Result<()> {
     match server.kernel() {
-        // What the command says is the same on every kernel.
+        // The output of the command is the same on every kernel.
         Kernel::V6_12 => versions::pnfs_is_told(server, agent, reaches_storage),
         _ => Ok(()),
     }
 }
 
-/// A client that reads and writes at the storage: the server grants layouts, and sees no READ and no WRITE but of parts of blocks. On
-/// 7.2 it cannot.
+/// A client that reads and writes at the storage: the server grants layouts, and gets READs and WRITEs of parts of blocks only. On
+/// 7.2 the client cannot.
 fn storage_is_used(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &EVENTS, "")?;
     let mount = client.mount_v4_1()?;
-    // The rows of four procedures of the mount after this, and whether it asks for SCSI layouts.
+    // Rows of four procedures of the mount after a script, and whether the mount uses SCSI layouts.
     let after_running = |script: &str| {
         let text = client.sh(&format!("set -e; {script}; cat /proc/self/mountstats"))?;
         let rows = stats(&text.stdout)?;
@@ -115,7 +114,7 @@ fn storage_is_used(server: &Server, agent: &Agent) -> Result<()> {
             ["layoutget", "read", "write", "getdeviceinfo"].map(|op| row(op).unwrap_or_default());
         Ok::<_, anyhow::Error>((rows, text.stdout.contains("pnfs=LAYOUT_SCSI")))
     };
-    // One part is locked.
+    // The second part of the file is written under a lock.
     let ([layouts, reads, writes, devices], are_scsi) = after_running(&format!(
         "dd if=/dev/urandom of={WRITTEN} bs=1M count=8 status=none
          cd {mount}; dd if={WRITTEN} of=layout-1 bs=1M count=4 oflag=direct conv=notrunc,fsync status=none
@@ -123,7 +122,7 @@ fn storage_is_used(server: &Server, agent: &Agent) -> Result<()> {
          dd if=layout-1 bs=1M iflag=direct status=none | cmp - {WRITTEN}"
     ))?;
     ensure!(layouts[0] > 0, "the mount asks for no layout");
-    // 7.2 offers SCSI layouts of what lies on device mapper, as the lab's disk with a delay does, and cannot name the disk then.
+    // 7.2 offers SCSI layouts for disks of device mapper, as the lab's disk with a delay is, and then cannot name the disk.
     equal("SCSI layouts", are_scsi, server.kernel() == Kernel::V7_2)?;
     if are_scsi {
         let errors = devices[8];
@@ -163,10 +162,10 @@ fn storage_is_used(server: &Server, agent: &Agent) -> Result<()> {
     trace.end()
 }
 
-/// Layouts that are granted, given back, and asked for again by the server.
+/// Layouts that are granted, returned, and recalled by the server.
 fn told(server: &Server, agent: &Agent) -> Result<()> {
     let before = agent.snapshot()?;
-    // One who asks for none may read through the server.
+    // A client without layouts may read through the server.
     server.layouts(&format!("{FILES} --reads 10"))?;
     let read = agent.snapshot()?;
     let window = read.since(&before);
@@ -194,7 +193,7 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     let names = format!("layouts granted to {HOLDER}; in this window 4 layouts");
     ensure!(text.contains(&names), "{diagnosis:#?}");
 
-    // A program of the server changes a file whose layout is out. The client has gone, and returns nothing.
+    // A program of the server changes a file with a granted layout. The client has gone, and returns nothing.
     let mut writer = server.spawn("echo again >>/run/exp/layout-4")?;
     eventually(|| Ok((traced(&trace, RECALL)? > 0).then_some(())))
         .context("no layout is recalled")?;
@@ -204,22 +203,22 @@ fn told(server: &Server, agent: &Agent) -> Result<()> {
     let seen = after.since(&read).delta;
     are_granted(&seen, asked.granted, asked.granted)?;
     are_traced(&trace, asked.granted, asked.granted)?;
-    // It cannot be called back, and returned nothing.
+    // The client cannot be called back, and returned nothing.
     recalls_are_as_traced(&seen, &trace, 0)?;
     trace.end()
 }
 
-/// What a client that can be called does when its layout is recalled.
+/// Reaction of a client that can be called, when its layout is recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Returns,
-    /// The kernel takes the layout back at once.
+    /// The kernel revokes the layout at once.
     Refuses,
-    /// The kernel takes it when the client's lease ends.
+    /// The kernel revokes the layout when the client's lease ends.
     IsSilent,
 }
 
-/// The writer goes on when the layout is back, however that came.
+/// A writer waits until the recalled layout is back, returned or revoked.
 fn answers_are_told(server: &Server, agent: &Agent, how: Holder) -> Result<()> {
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &EVENTS, "")?;
@@ -247,7 +246,7 @@ fn answers_are_told(server: &Server, agent: &Agent, how: Holder) -> Result<()> {
     let mut writer = server.spawn("echo again >>/run/exp/layout-5")?;
     eventually(|| Ok((traced(&trace, RECALL)? > 0).then_some(()))).context("no recall")?;
     if how == Holder::IsSilent {
-        // As the end of its lease does.
+        // Expiring the client has the effect of the end of its lease.
         server.sh(END_CLIENTS)?;
     }
     eventually(|| Ok((traced(&trace, RELEASE)? > 0).then_some(())))
@@ -267,7 +266,7 @@ fn answers_are_told(server: &Server, agent: &Agent, how: Holder) -> Result<()> {
     trace.end()
 }
 
-/// A snapshot in which as many layouts have ended as were granted, and no recall is under way.
+/// Snapshot in which as many layouts have ended as were granted, and no recall is under way.
 fn all_ended(trace: &Trace, agent: &Agent, granted: u64) -> Result<Snapshot> {
     eventually(|| {
         let ended = traced(trace, FREE)? >= granted;
@@ -292,7 +291,7 @@ fn are_traced(trace: &Trace, granted: u64, ended: u64) -> Result<()> {
     Ok(())
 }
 
-/// All of them have ended: so many because the client returned the layout, the others because the server took it away.
+/// Checks that all recalls have ended: `returned` of them by the client, the others because the server revoked the layout.
 fn recalls_are_as_traced(seen: &Snapshot, trace: &Trace, returned: u64) -> Result<()> {
     let [asked, failed, released] =
         [RECALL, FAILURE, RELEASE].map(|event| traced(trace, event).map(|n| (event, n)));

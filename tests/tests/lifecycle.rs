@@ -1,5 +1,4 @@
-//! Whatever comes and goes - the server, its threads, other agents, this one - nothing is counted wrongly, and nothing
-//! stays behind.
+//! The server, its threads, other agents and this one come and go: nothing is counted wrongly, and nothing stays behind.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +9,10 @@ use nfscope_model::Snapshot;
 use nfscope_model::family;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Threads that a server has under load, at most.
+/// Most threads of a server under load.
 const MOST_THREADS: u32 = 64;
 
-/// In a machine without nfsd, as it was booted, and nothing attached.
+/// All checks, in a machine without nfsd, as it was booted, and nothing attached.
 pub fn of_everything(server: &Server, checks: &mut Checks) -> Result<()> {
     let clean = attached(server)?;
     let Some(first) = checks.run("waits for the server", || waits_for_the_server(server)) else {
@@ -32,7 +31,7 @@ pub fn of_everything(server: &Server, checks: &mut Checks) -> Result<()> {
     Ok(())
 }
 
-/// The lab's own part of it: modules that are not there until asked for, and files that outlive nfsd.
+/// Test of the lab itself: modules that are loaded on request only, and files that outlive nfsd.
 pub fn nfsd_comes_and_goes(server: &Server) -> Result<()> {
     let mount = server.client(0).mount_v4_2()?;
     server.client(0).sh(&format!("echo hello > {mount}/f"))?;
@@ -46,7 +45,7 @@ pub fn nfsd_comes_and_goes(server: &Server) -> Result<()> {
     server.client(0).unmount_all()
 }
 
-/// Started before there is a server, it says what it waits for, and starts by itself when that comes.
+/// An agent that is started before the server says what it waits for, and attaches by itself when the server comes.
 fn waits_for_the_server(server: &Server) -> Result<Agent> {
     let loaded = server.sh("grep -c ^nfsd /proc/modules || true")?;
     assert_eq!(loaded.stdout, "0\n", "nfsd is there before it is asked for");
@@ -72,7 +71,7 @@ fn waits_for_the_server(server: &Server) -> Result<Agent> {
     Ok(agent)
 }
 
-/// Two agents at once, and both right, while nfsd goes from 8 threads to 1 and to 64 under load.
+/// Two agents at once count alike and right, while nfsd goes from 8 threads to 1 and to 64 under load.
 fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> Result<()> {
     let before = settled(server, agents)?;
     let mut load = server.start_load(Load::mixed().endless())?;
@@ -104,7 +103,7 @@ fn both_count_alike_while_threads_change(server: &Server, agents: &[&Agent]) -> 
     server.set_threads(8)
 }
 
-/// nfsd stops and starts, and no agent needs to.
+/// nfsd stops and starts, and no agent needs a restart.
 fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
     server.nfsd_stop()?;
     for agent in agents {
@@ -123,7 +122,7 @@ fn counts_on_after_a_restart(server: &Server, agents: &[&Agent]) -> Result<()> {
     Ok(())
 }
 
-/// Whether it is stopped, killed, or stopped while it attaches.
+/// An agent that is stopped, killed, or stopped while it attaches leaves nothing in the kernel.
 fn leaves_nothing_behind(
     server: &Server,
     clean: &str,
@@ -192,7 +191,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
     server.sh("modprobe xfs")?;
     eventually(|| of("xfs", "attached")).context("the module is back")?;
 
-    // Detached, it stays so while the module does, and comes back when asked to.
+    // A detached probe stays detached while its module does, and comes back on request.
     change("detach xfs")?;
     lab::pass(Duration::from_secs(3));
     eventually(|| of("xfs", "detached"))?;
@@ -220,7 +219,7 @@ pub fn probes_are_detached_on_request(server: &Server, agent: &Agent) -> Result<
     Ok(())
 }
 
-/// Programs and links in the kernel, by what stays the same from one look to the next.
+/// Names of programs and number of links in the kernel, in a form that is the same at each reading.
 fn attached(server: &Server) -> Result<String> {
     Ok(server.sh("bpftool prog list | grep -oP 'name \\S+' | sort | uniq -c; bpftool link list | grep -c '^[0-9]' || true")?.stdout)
 }
@@ -239,7 +238,7 @@ fn running(seen: &Snapshot) -> Option<f64> {
     seen.value(&family::THREADS, ["0"])
 }
 
-/// Looks again and again until there is something to see.
+/// Repeats `look` until it finds something.
 pub fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let started = Instant::now();
     loop {

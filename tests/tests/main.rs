@@ -1,5 +1,5 @@
-//! Tests of the lab: in one program, because each would be linked with the same libraries once more. What needs a machine
-//! has a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
+//! Tests of the lab, in one program: more programs would each be linked with the same libraries once more. Tests that need a machine
+//! have a path that begins with `vm_`, so that the rest runs with `--skip vm_`.
 #![allow(clippy::unwrap_used)]
 
 mod breakdown;
@@ -11,6 +11,7 @@ mod coverage;
 mod disks;
 mod durability;
 mod faults;
+mod functions;
 mod hot_plug;
 mod layouts;
 mod lifecycle;
@@ -32,6 +33,7 @@ mod recalls;
 mod refused;
 mod sessions;
 mod starvation;
+mod steady;
 mod stuck;
 mod versions;
 mod vm_baselines;
@@ -43,5 +45,6 @@ mod vm_scenarios;
 mod vm_ssd_log;
 mod vm_versions;
 mod windows;
+mod words;
 mod workloads;
 mod zfs;

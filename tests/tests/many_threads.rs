@@ -1,21 +1,22 @@
-//! Threads, however many there are and whatever their numbers: none is without a place for its record.
+//! Records of threads: every thread has one, for any number of threads and any thread IDs.
 
 use anyhow::{Result, ensure};
 use lab::reconcile::{assert_same_operations, settled, window};
 use lab::{Agent, Server};
 
-/// Records of threads whose first places are the same: `REQUESTS` in probes/bpf/lib/request.h.
+/// Records of threads: IDs that differ by this number begin at the same place. `REQUESTS` in probes/bpf/lib/request.h.
 const PLACES: u32 = 8192;
 
 /// Threads of the second batch.
 const MORE: u32 = 16;
 
-/// A second batch of threads gets numbers that lie as many above those of the first as there are places. Then the pool
-/// shrinks, and connections come and go.
+/// A second batch of threads gets IDs that are larger than those of the first by the number of places. Then the pool shrinks, and
+/// connections come and go.
 pub fn are_timed_whatever_their_numbers(server: &Server, agent: &Agent) -> Result<()> {
     server.set_threads(8)?;
     let first = numbers(server)?;
-    // Threads that began at different times have numbers far from each other: most are to be met.
+    // Threads that began at different times have IDs far from each other; the second batch is to meet as many of the first as
+    // possible.
     let near = |n: &&u32| {
         first
             .iter()
@@ -24,7 +25,7 @@ pub fn are_timed_whatever_their_numbers(server: &Server, agent: &Agent) -> Resul
     };
     let begin = first.iter().max_by_key(near).unwrap_or(&first[0]);
     let last_number = begin + PLACES - 1;
-    // All of them by one program, so that no other one takes a number in between.
+    // A single program starts all threads, so that no other process takes an ID in between.
     server.sh(&format!(
         "echo {last_number} >/proc/sys/kernel/ns_last_pid; echo {} >/proc/fs/nfsd/threads",
         8 + MORE
@@ -51,7 +52,7 @@ pub fn are_timed_whatever_their_numbers(server: &Server, agent: &Agent) -> Resul
     counts("8 threads, 300 connections", brief)
 }
 
-/// The numbers of nfsd's threads, in order.
+/// IDs of nfsd's threads, in order.
 fn numbers(server: &Server) -> Result<Vec<u32>> {
     let listed = server.sh("pgrep -x nfsd | sort -n")?.stdout;
     let numbers: Vec<u32> = listed.lines().filter_map(|n| n.parse().ok()).collect();

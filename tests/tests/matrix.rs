@@ -1,6 +1,6 @@
-//! What attaches how on which kernel: the table in the documentation is what `nfscope check` and the agents say in machines with
-//! these kernels. Each machine checks the column of its own kernel. To ask `check` is to attach everything once more: on 5.10 and on
-//! 6.12 it is asked, on the others the agent that runs anyway.
+//! Hooks of each program on each kernel: the table in the documentation equals the reports of `nfscope check` and of the agents in
+//! machines with these kernels. Each machine checks the column of its own kernel. `check` attaches everything once more: it runs on
+//! 5.10 and on 6.12, and the others ask their running agent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,11 +20,11 @@ const PAGE: &str = "../docs/kernels.md";
 const BEGIN: &str = "<!-- kernel matrix: written by UPDATE_GOLDEN=1 cargo test -p lab --test suites matrix_and -->\n";
 const END: &str = "<!-- end of kernel matrix -->\n";
 
-/// The part of `nfscope check --json`, and of an agent's `/probes`, that is compared.
+/// Part of `nfscope check --json`, and of an agent's `/probes`, that is compared.
 #[derive(Deserialize)]
 struct Report {
     probes: Vec<ProbeStatus>,
-    /// An agent does not tell them.
+    /// Exports; an agent does not report them.
     #[serde(default)]
     exports: Vec<Exported>,
 }
@@ -37,13 +37,13 @@ struct Exported {
     separate: Option<bool>,
 }
 
-/// Cells by probe and program: what the table shows, and the whole text of the note below.
+/// Cells by probe and program: the text of the table, and the whole text of the note below.
 type Column = BTreeMap<(String, String), String>;
 
-/// The modules that probes look into, and that a server need not have loaded.
+/// Modules that probes attach to, and that a server need not have loaded.
 const MODULES: &str = "modprobe -a ext4 xfs btrfs nfs nfsv4";
 
-/// Asks an agent with `--client` that has attached to everything that there is on this kernel.
+/// Checks the column by an agent with `--client` that has attached all probes of this kernel.
 pub fn is_as_the_agent_says(server: &Server, agent: &Agent) -> Result<()> {
     server.sh(MODULES)?;
     let mut said = String::new();
@@ -57,14 +57,14 @@ pub fn is_as_the_agent_says(server: &Server, agent: &Agent) -> Result<()> {
     is_documented(server.kernel(), &said)
 }
 
-/// Asks `nfscope check` with every file system's module loaded that there is for this kernel. The export has its log on a
-/// disk of its own.
+/// Checks the column by `nfscope check`, with every file system's module of this kernel loaded. The export has its log on a disk of
+/// its own.
 pub fn is_as_check_says(server: &Server) -> Result<()> {
     let kernel = server.kernel();
     let said = ask(server)?;
     let report: Report =
         serde_json::from_str(&said).with_context(|| format!("check said {said:?}"))?;
-    // The disk below may be a slow one, which then has the first name.
+    // The disk below may be a delayed one, which then has the first name.
     let name = server.sh("dmsetup info -c --noheadings -o blkdevname log")?;
     let (fs, device) = match Kernel::ZFS.contains(&kernel) {
         true => ("zfs", "/dev/mapper/log"),
@@ -91,7 +91,7 @@ fn is_documented(kernel: Kernel, said: &str) -> Result<()> {
             p.program,
             p.state.as_str()
         );
-        // What they have is used in full, but for what zfs without BTF and the first of the four lack.
+        // Every program is attached, but for those of 5.10, and of zfs without BTF.
         ensure!(
             attached || kernel == Kernel::V5_10 || p.probe == "zfs",
             "{kernel}: {} {}: {}",
@@ -127,7 +127,7 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)
 }
 
-/// What is before the table, the table, and what is behind it.
+/// Page before the table, the table, and the page behind it.
 fn parts(page: &str) -> Result<(&str, &str, &str)> {
     let (head, rest) = page
         .split_once("<!-- kernel matrix")
@@ -137,11 +137,11 @@ fn parts(page: &str) -> Result<(&str, &str, &str)> {
     Ok((head, table, tail))
 }
 
-/// Keeps this kernel's report, and writes the table anew once there is one of each kernel.
+/// Stores this kernel's report, and writes the table anew once every kernel has one.
 fn update(kernel: Kernel, said: &str) -> Result<()> {
     let dir = lab::target_dir()?.join("kernel-matrix");
     fs::create_dir_all(&dir)?;
-    // Two machines may be here at the same time.
+    // Two machines may write at the same time.
     let lock = File::create(dir.join("lock"))?;
     flock(&lock, FlockOperation::LockExclusive)?;
     let file = |kernel: Kernel| dir.join(format!("{kernel}.json"));
@@ -161,7 +161,7 @@ fn update(kernel: Kernel, said: &str) -> Result<()> {
     Ok(())
 }
 
-/// What `nfscope check` said, as the table would show it.
+/// Column of the table for a report of `nfscope check`.
 fn column(probes: &[ProbeStatus]) -> Column {
     let cells = probes.iter().map(|p| {
         let (what, reason) = cell(p);
@@ -171,7 +171,7 @@ fn column(probes: &[ProbeStatus]) -> Column {
     cells.collect()
 }
 
-/// The same, read from the table.
+/// Column of the table, read from the page.
 fn documented(table: &str, kernel: Kernel) -> Result<Column> {
     let notes: BTreeMap<&str, &str> = table
         .lines()
@@ -207,7 +207,7 @@ fn documented(table: &str, kernel: Kernel) -> Result<Column> {
     Ok(column)
 }
 
-/// One row for programs of one probe that stand the same on every kernel, and the reasons below.
+/// Table with a row for programs of one probe that are the same on every kernel, and the reasons below.
 fn table(reports: &[(Kernel, Vec<ProbeStatus>)]) -> Result<String> {
     let mut order: Vec<(String, String)> = Vec::new();
     let mut cells: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -216,7 +216,7 @@ fn table(reports: &[(Kernel, Vec<ProbeStatus>)]) -> Result<String> {
         for p in probes {
             let key = (p.probe.clone(), p.program.clone());
             if !order.contains(&key) {
-                // Beside its neighbours, where an earlier kernel has no such program.
+                // A program that earlier kernels do not have is put behind the others of its probe.
                 let last = order.iter().rposition(|(probe, _)| *probe == p.probe);
                 order.insert(last.map_or(order.len(), |i| i + 1), key.clone());
             }
@@ -264,7 +264,7 @@ fn table(reports: &[(Kernel, Vec<ProbeStatus>)]) -> Result<String> {
     Ok(out)
 }
 
-/// The kind of hook, or that there is none; and the reason, if there is one to show.
+/// Kind of the hook, or that there is none; and the reason, if there is one to show.
 fn cell(p: &ProbeStatus) -> (String, Option<String>) {
     let kind = p.hook.split('/').next().unwrap_or_default();
     let what = match p.state {
@@ -273,14 +273,14 @@ fn cell(p: &ProbeStatus) -> (String, Option<String>) {
         _ => "no",
     };
     let shown = !p.reason.is_empty() && p.state != ProbeState::Unused;
-    // The hook's name is in the program's row of `nfscope check`.
+    // The hook's own name is replaced by its kind, because its program's row of `nfscope check` has the name.
     (
         what.to_owned(),
         shown.then(|| p.reason.replace(&p.hook, kind)),
     )
 }
 
-/// The cell as it is written, with the number of its note.
+/// Cell with the number of its note.
 fn numbered(p: &ProbeStatus, notes: &mut Vec<String>) -> String {
     let (what, Some(reason)) = cell(p) else {
         return cell(p).0;
@@ -300,7 +300,7 @@ fn every_kernel_has_a_column_with_reasons() {
         let column = documented(table, kernel).unwrap();
         assert!(column.len() > 30, "{kernel}: {column:?}");
         for ((probe, program), cell) in column {
-            // "no" without a note would be a program that is missing without a reason.
+            // A "no" without a note would be a missing program without a reason.
             assert_ne!(cell, "no", "{kernel}: {probe} {program}");
             assert!(!cell.contains('['), "{kernel}: {probe} {program}: {cell}");
         }

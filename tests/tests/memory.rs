@@ -1,10 +1,10 @@
-//! What the probes take in the kernel, on a host that could have many CPUs.
+//! Kernel memory of the probes, on a host that could have many CPUs.
 
 use anyhow::{Context, Result, ensure};
 use lab::{Load, Server};
 use nfscope_model::{Sample, family};
 
-/// Starts an agent with every probe that has something to attach to, and compares its account with the kernel's.
+/// Starts an agent with all probes that can attach, and compares its own metric with the kernel's memory.
 pub fn is_bounded(server: &Server, possible: u32) -> Result<()> {
     let listed = server.sh("cat /sys/devices/system/cpu/possible")?.stdout;
     ensure!(listed.trim() == format!("0-{}", possible - 1), "{listed}");
@@ -41,7 +41,7 @@ pub fn is_bounded(server: &Server, possible: u32) -> Result<()> {
     agent.stop().map(drop)
 }
 
-/// Memory that the kernel has allocated for each possible CPU, of all together.
+/// Memory that the kernel has allocated for all possible CPUs together.
 fn per_cpu(server: &Server) -> Result<u64> {
     let text = server.sh("cat /proc/meminfo")?.stdout;
     let line = text.lines().find_map(|l| l.strip_prefix("Percpu:"));

@@ -1,4 +1,4 @@
-//! Servers of two network namespaces, with the same addresses and the same export: each agent measures that of its own.
+//! Servers of two network namespaces, with the same addresses and the same export: each agent measures the server of its own.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::phases::{Watch, who};
 use crate::recalls::{self, Traced};
 use crate::{connections, nfs4_state, sessions};
 
-/// A second server with two threads, in a namespace `other` and a mount namespace of its own.
+/// Script that starts a second server with two threads, in a network namespace `other` and a mount namespace of its own.
 const OTHER: &str = r"
 ip netns add other
 ip -n other link set lo up
@@ -50,13 +50,13 @@ impl Other<'_> {
         format!("nsenter -t {} -m -n", self.process)
     }
 
-    /// One program.
+    /// Runs a program in the other namespaces.
     fn sh(&self, program: &str) -> Result<String> {
         let line = format!("{} {program}", self.enter());
         Ok(self.server.sh(&line)?.stdout)
     }
 
-    /// A script without apostrophes.
+    /// Runs a script without apostrophes.
     fn bash(&self, script: &str) -> Result<String> {
         self.sh(&format!("bash -ec '{script}'"))
     }
@@ -96,7 +96,7 @@ pub fn are_told_apart(server: &Server, agent: &Agent) -> Result<()> {
         process,
         _running: running,
     };
-    // Other checks count the threads of one server.
+    // The second server must end, because other checks count the threads of one server.
     finally(
         || each_agent_measures_its_own(&other, agent),
         || {
@@ -176,7 +176,7 @@ fn each_agent_measures_its_own(other: &Other, agent: &Agent) -> Result<()> {
     there.kill().map(drop)
 }
 
-/// What raw clients say of their slots, and their connections.
+/// Slots and connections of raw clients, compared with each agent's.
 fn sessions_are_told_apart(other: &Other, agent: &Agent) -> Result<()> {
     let server = other.server;
     for (here, elsewhere) in [("v4-slots", "v4-session"), ("v4-session", "v4-errors")] {
@@ -195,7 +195,7 @@ fn sessions_are_told_apart(other: &Other, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// What a client of the other server holds, has to return, and calls.
+/// States, recalls and calls of a client of the other server, compared with each agent's.
 fn state_is_told_apart(other: &Other, agent: &Agent) -> Result<()> {
     let server = other.server;
     server.sh("modprobe -a nfs nfsv4; mkdir -p /run/exp/apart; cd /run/exp/apart; for n in 1 2 3; do echo hello >$n; done; sleep 2")?;
@@ -219,7 +219,7 @@ fn state_is_told_apart(other: &Other, agent: &Agent) -> Result<()> {
         held("deleg")
     })
     .context("the other server gives no delegation")?;
-    // With one of its own, the lock would stay in the client.
+    // With a delegation the client would keep the lock to itself.
     server.sh("sysctl -q fs.leases-enable=0")?;
     let holder = server.spawn(&format!(
         "exec {} bash -c 'exec 3<>/run/inside/apart/1; flock -x 3; exec sleep 600'",
@@ -258,7 +258,7 @@ fn state_is_told_apart(other: &Other, agent: &Agent) -> Result<()> {
     let (stats, seen) = settled_by(mountstats, || other.snapshot())?;
     let (mut rpcs, mut missing) = (0.0, 0.0);
     for ((_, op), row) in &stats {
-        // The mount's own, and those of its server's shared client.
+        // RPCs of the mount itself, and of the client that its server's mounts share.
         let told = ["127.0.0.1:/", "127.0.0.1"].map(|mount| {
             seen.value(&family::VIEW_RPCS, [mount, "4.2", op])
                 .unwrap_or(0.0)
@@ -276,7 +276,7 @@ fn state_is_told_apart(other: &Other, agent: &Agent) -> Result<()> {
     other.bash("umount /run/inside").map(drop)
 }
 
-/// By client.
+/// Counts of raw clients, by address.
 #[derive(Debug, Default)]
 struct Sent {
     operations: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! What NFSv4 clients hold: as much as programs have opened and locked, and as the kernel lists.
+//! States of NFSv4 clients: the agent's counts equal those that programs opened and locked, and the kernel's lists.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::client_view::trace::Trace;
 use crate::lifecycle::eventually;
 use crate::recalls::{self, Traced};
 
-/// Files that a client holds open, and of them those that it has locked.
+/// Files that a client holds open, and the number of these that it has locked.
 const OPEN: u32 = 6;
 const LOCKED: u32 = 3;
-/// The agent looks every ten seconds.
+/// Time until the agent has read states again: it reads them every ten seconds.
 const LOOKS_EVERY: Duration = Duration::from_secs(11);
 
 pub fn is_as_the_kernel_lists_it(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let mount = client.mount_v4_2()?;
     server.sh("mkdir -p /run/exp/state; cd /run/exp/state; for n in 1 2 3 4 5 6 7; do echo hello >$n; done; sleep 2")?;
-    // One that may get a delegation. With one of its own, the next program's locks would stay in the client.
+    // This client may get a delegation. A program that gets one itself would keep its locks in the client.
     let reader = client.spawn(&format!("exec 3<{mount}/state/7; cat <&3; exec sleep 600"))?;
     server.sh("sleep 2; sysctl -q fs.leases-enable=0")?;
     let hold = format!(
@@ -36,11 +36,11 @@ pub fn is_as_the_kernel_lists_it(server: &Server, agent: &Agent) -> Result<()> {
         ensure!(tries < 40, "the client does not hold its locks");
         server.sh("sleep 0.5")?;
     }
-    // A client of NFSv4.0 that nobody can call back.
+    // A client of NFSv4.0 that cannot be called back.
     server.raw("v4.0")?;
     let (listed, seen) = look(server, agent)?;
     is_as_listed(&listed[0], &seen);
-    // Clients of earlier loads may hold some more, and the one with a delegation may have no open state beside it (Linux 6.13).
+    // Clients of earlier loads may hold some more, and the client with a delegation may have no open state beside it (Linux 6.13).
     ensure!(states(&seen, "open") >= Some(f64::from(OPEN)));
     ensure!(states(&seen, "lock") >= Some(f64::from(LOCKED)));
     let up = seen.value(&family::NFS4_CALLBACKS, ["up"]);
@@ -55,11 +55,11 @@ pub fn is_as_the_kernel_lists_it(server: &Server, agent: &Agent) -> Result<()> {
     client.unmount_all()
 }
 
-/// What the kernel lists of the server of this mount namespace.
+/// Script that prints the kernel's lists of the server in this mount namespace.
 pub const LIST: &str = "cd /proc/fs/nfsd/clients; grep -hs ^clientid: */info || true; cat */states 2>/dev/null || true";
 
-/// What the kernel lists before the agent looks and after it, and a snapshot of a moment between, where both lists are the same: clients
-/// of earlier loads go when their lease ends.
+/// Lists of the kernel before and after a snapshot of the agent, which are the same, and the snapshot. Clients of earlier loads go
+/// when their lease ends, so that the first lists may differ.
 pub fn still<L, S>(
     list: impl Fn() -> Result<L>,
     are_same: impl Fn(&L, &L) -> bool,
@@ -77,7 +77,7 @@ pub fn still<L, S>(
     bail!("clients come and go");
 }
 
-/// Every state and every client that is listed is told.
+/// Checks that the agent counts every listed state and client.
 pub fn is_as_listed(listed: &str, seen: &Snapshot) {
     let counted = |pattern: &str| listed.lines().filter(|l| l.contains(pattern)).count() as f64;
     for (kind, pattern) in [
@@ -96,10 +96,10 @@ pub fn is_as_listed(listed: &str, seen: &Snapshot) {
     assert_eq!(all, counted("clientid: "), "clients");
 }
 
-/// That of one file. A state that was taken away is listed without its file.
+/// Pattern of the delegation of one file. A revoked state is listed without its file.
 const DELEGATED: &str = "type: deleg.*silent/delegated";
 
-/// States that an administrator takes away, and a client that loses its network and with it its lease.
+/// States that an administrator revokes, and a client that loses its network and with it its lease.
 pub fn of_clients_without_a_lease_is_told(server: &Server, agent: &Agent) -> Result<()> {
     finally(
         || a_lease_ends(server, agent),
@@ -121,7 +121,7 @@ fn a_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &recalls::events(server.kernel()), "")?;
     server.sh("ip link set s0 down")?;
-    // Earlier kernels give up the locks of NFSv3 alone.
+    // 6.1 gives up the locks of NFSv3 alone.
     let revokes = server.kernel() != Kernel::V6_1;
     if revokes {
         server.sh("echo /run/exp >/proc/fs/nfsd/unlock_filesystem")?;
@@ -144,14 +144,14 @@ fn a_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(late > recalls::LEASE as f64, "{after_it}");
     ensure!((early..=late).contains(&told), "{early} {told} {late}");
     if !revokes {
-        // Nobody keeps what somebody wants.
+        // The server revokes a silent client's state once another one wants the file.
         let mut writer = server.spawn("echo again >>/run/exp/silent/delegated")?;
         writer
             .wait(Duration::from_secs(120))?
             .ok("a program on the server")?;
         eventually(|| Ok((listed(server, "states", DELEGATED)? == 0).then_some(())))?;
     }
-    // The client learns what it has lost, and lets go of it.
+    // The client learns that its states were revoked, and frees them.
     server.sh("ip link set s0 up")?;
     client.sh(&read)?;
     let (_, back) = look(server, agent)?;
@@ -176,8 +176,8 @@ fn a_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
     client.unmount_all()
 }
 
-/// What the kernel lists of clients before the agent looks and after it, which differ in nothing but time, and a snapshot that tells the
-/// same of their leases and callback paths, and what was taken away.
+/// Lists of the kernel before and after a snapshot of the agent, which differ in nothing but time, and the snapshot. Its leases,
+/// callback paths and revoked states equal the lists.
 fn look(server: &Server, agent: &Agent) -> Result<([String; 2], Snapshot)> {
     const ALL: &str = "cd /proc/fs/nfsd/clients; cat */info */states 2>/dev/null || true";
     let moves = |line: &&str| !line.starts_with("seconds from last renew");
@@ -206,7 +206,7 @@ fn look(server: &Server, agent: &Agent) -> Result<([String; 2], Snapshot)> {
             assert_eq!(told, Some(listed as f64), "{name}{label}");
         }
     }
-    // Of each state that is listed so, whatever the client's sum says.
+    // The count is of states that are listed as revoked, and not the client's own sum.
     let revoked = text.lines().filter(|l| l.ends_with("admin-revoked }"));
     let revoked = revoked.count() as f64;
     let told = seen.value(&family::NFS4_REVOKED, []);
@@ -219,12 +219,12 @@ fn look(server: &Server, agent: &Agent) -> Result<([String; 2], Snapshot)> {
     Ok((listed, seen))
 }
 
-/// Of the lines that begin so, the rest.
+/// Rest of the lines that begin with `name`.
 fn lines<'a>(text: &'a str, name: &'static str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |l| l.strip_prefix(name))
 }
 
-/// Lines of the kernel's lists of clients that match.
+/// Number of matching lines in the kernel's lists of clients.
 fn listed(server: &Server, files: &str, pattern: &str) -> Result<u32> {
     let count = format!("cat /proc/fs/nfsd/clients/*/{files} | grep -c '{pattern}' || true");
     Ok(server.sh(&count)?.stdout.trim().parse()?)

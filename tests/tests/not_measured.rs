@@ -1,8 +1,8 @@
 //! A cause that was not measured is not ruled out.
 //!
-//! A host whose kernel refuses a probe lacks families of metrics. Each recorded window of a server that has a bottleneck is diagnosed
+//! A host whose kernel refuses a probe lacks families of metrics. Each recorded window of a server with a bottleneck is diagnosed
 //! without each of its families in turn. A cause that shows in the whole window may then be unknown, and must not be ruled out. No
-//! sentence has a number of that family then, and none denies what the whole window does not deny.
+//! sentence may then have a number of that family, or deny what the whole window does not deny.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use nfscope_model::{Snapshot, Window};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The share of each kind; `None` where the diagnosis cannot know it.
+/// Share of each kind; `None` if the diagnosis cannot know it.
 fn shares(diagnosis: &Diagnosis) -> BTreeMap<Kind, Option<f64>> {
     let found = diagnosis.findings.iter().map(|f| (f.kind, Some(f.share)));
     let others = diagnosis.ruled_out.iter().map(|r| (r.kind, r.share));
     found.chain(others).collect()
 }
 
-/// The window without a family; `json` is what it measured, and stays as it is.
+/// The window without a family. `json` is the window as measured, and does not change.
 fn without(window: &Window, json: &mut Value, family: &str) -> Result<Window> {
     let removed = families(json)?.remove(family);
     let delta = Snapshot::deserialize(&*json)?;
@@ -55,7 +55,7 @@ fn a_cause_that_was_not_measured_is_not_ruled_out_and_nothing_is_said_of_it() ->
             let partial = evaluate(&without(&window, &mut json, &family)?, &[]);
             let known = shares(&partial);
             wrong.extend(said_of_nothing(&whole, &family, &partial));
-            // A server is healthy whatever this host's own mounts are like, and whether or not its writes are durable.
+            // A server is healthy whatever this host's own mounts and the durability of its writes are like.
             let of_requests = |kind| !matches!(kind, Kind::SlowMount | Kind::UnsafeWrites);
             let had_trouble = whole.findings.iter().any(|f| of_requests(f.kind));
             if had_trouble && partial.verdict == Verdict::Healthy {
@@ -78,17 +78,17 @@ fn a_cause_that_was_not_measured_is_not_ruled_out_and_nothing_is_said_of_it() ->
     Ok(())
 }
 
-/// Beginnings of sentences that something has not happened.
+/// Beginnings of sentences that deny an event.
 const DENIES: [&str; 5] = ["no ", "almost no", "nothing ", "none ", "less than 1 %"];
-/// The beginning of a sentence with a part of the time, which was measured.
+/// Beginning of a sentence with a measured fraction of the time.
 const NO_FREE_THREAD: &str = "no thread was free for";
-/// Families whose names stand for something that is no family itself: the requests in hand, and shares of the diagnosis.
+/// Names in evidence that stand for other measurements: the requests in hand, and shares of the diagnosis.
 const OF_MORE: [&str; 2] = [
     "nfscope_oldest_request_seconds",
     "nfscope_bottleneck_score_ratio",
 ];
 
-/// Everything that a diagnosis says, with the family that it says it of where that is known.
+/// All sentences of a diagnosis, each with its family if that is known.
 fn sentences(d: &Diagnosis) -> Vec<(Option<&str>, &str)> {
     let found = d.findings.iter().flat_map(|f| {
         let evidence = f.evidence.iter();
@@ -108,7 +108,7 @@ fn sentences(d: &Diagnosis) -> Vec<(Option<&str>, &str)> {
         .collect()
 }
 
-/// Sentences of a window without a family that say something of its numbers, or deny what the whole window does not deny.
+/// Sentences about a window without a family that have numbers of it, or deny what the whole window does not deny.
 fn said_of_nothing(whole: &Diagnosis, family: &str, partial: &Diagnosis) -> Vec<String> {
     let told: BTreeSet<_> = sentences(whole).into_iter().map(|(_, s)| s).collect();
     let mut wrong = Vec::new();

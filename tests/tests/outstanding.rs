@@ -1,17 +1,17 @@
-//! Clients that stand still outside the server: replies that the network loses, as the kernel's own socket lists them, and a lock that
+//! Clients that wait outside the server: replies that the network loses, as the kernel's own socket lists them, and a lock that
 //! another client holds.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Server};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::{Diagnosis, Kind};
-use nfscope_model::{Unacknowledged, family};
+use nfscope_model::{Snapshot, Unacknowledged, family};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::lifecycle::eventually;
 
-/// All packets from the server to one client are lost. The bytes that TCP keeps for the client are those that `ss` lists. Neither
+/// All packets from the server to one client are lost. The bytes that TCP keeps for the client equal those of `ss`. Neither
 /// `diagnose` nor `stuck` calls the server idle.
 pub fn replies_that_are_lost(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
@@ -65,7 +65,7 @@ pub fn replies_that_are_lost(server: &Server, agent: &Agent) -> Result<()> {
     .context("the network is whole again")
 }
 
-/// A client of NFSv4.0 asks again and again for a lock that another one holds.
+/// A client of NFSv4.0 repeats its request for a lock that another one holds.
 pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
     let [holder, waiter] = [0, 1].map(|n| server.client(n));
     let (held, wanted) = (holder.mount_v4_0()?, waiter.mount_v4_0()?);
@@ -101,8 +101,47 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Two clients of NFSv3 want the same lock. What lockd answered is counted by client, and the one that it told to wait is named until
-/// it has the lock, whether or not the kernel lists who waits.
+/// A server is to stop while a thread cannot end its request: it says nothing of its threads until then. The agent tells for how long,
+/// and waits for no answer. Started again, the server is in its grace period for as long as the kernel says.
+pub fn a_server_that_does_not_stop(server: &Server, agent: &Agent) -> Result<()> {
+    let mount = server.client(0).mount_v3()?;
+    server.client(0).sh(&format!("touch {mount}/stops"))?;
+    let threads = server.sh("cat /proc/fs/nfsd/threads")?.stdout;
+    let before = agent.snapshot()?;
+    let change = |s: &Snapshot| s.value(&family::SERVER_CHANGE, []);
+    ensure!(change(&before) == Some(0.0), "{:?}", change(&before));
+    server.sh("fsfreeze -f /run/exp")?;
+    let writes = server
+        .client(0)
+        .spawn(&format!("echo x >{mount}/stops; sync {mount}/stops"))?;
+    let told = server
+        .sh("sleep 1; (rpc.nfsd 0 >/dev/null 2>&1 &) ; sleep 1")
+        .and_then(|_| {
+            eventually(|| {
+                let now = agent.snapshot()?;
+                Ok(change(&now).is_some_and(|s| s >= 1.0).then_some(now))
+            })
+        });
+    server.sh("fsfreeze -u /run/exp")?;
+    let d = evaluate(&told?.since(&before), &[]);
+    let says = "the server has been starting, stopping or changing its threads for ";
+    let said = d.outside.iter().chain([&d.reason]);
+    ensure!(said.into_iter().any(|s| s.contains(says)), "{d:#?}");
+    let stopped = eventually(|| Ok((change(&agent.snapshot()?) == Some(0.0)).then_some(())));
+    server.sh(&format!("nfsd_up {}", threads.trim()))?;
+    let grace = eventually(|| {
+        let ended = server.sh("cat /proc/fs/nfsd/v4_end_grace")?.stdout;
+        let told = agent.snapshot()?.value(&family::IN_GRACE, []);
+        Ok((told == Some(f64::from(u8::from(ended.trim() == "N")))).then_some(()))
+    });
+    writes.kill()?;
+    server.sh("grace_over")?;
+    stopped.context("the server has stopped")?;
+    grace.context("its grace period is the kernel's")
+}
+
+/// Two clients of NFSv3 want the same lock. lockd's answers are counted by client. The client that waits is named until it has the
+/// lock, even if the kernel does not list waiting clients.
 pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
     let file = "/run/exp/nlm";
     let mount = server.client(0).mount_v3()?;
@@ -110,7 +149,7 @@ pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
     server.sh(&format!("echo x >{file}; chmod 666 {file}"))?;
     let before = agent.snapshot()?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/nlm.py");
-    // By client, procedure and status: what the clients were answered.
+    // Answers to the clients, by client, procedure and status.
     let mut answered: BTreeMap<(usize, String, String), f64> = BTreeMap::new();
     let mut ask = |n: usize, procedures: &str| -> Result<String> {
         let told = server.client(n).sh(&format!(
@@ -148,7 +187,8 @@ pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
         )],
     )?;
     ask(0, "unlock")?;
-    // A kernel that remembers who waits has the lock for this client, and calls it, which does not listen: it gives that one back first.
+    // A kernel that lists waiting clients grants the lock to this client, and calls it. It does not listen, and gives that lock back
+    // first.
     let told = ask(1, "unlock nm_lock unlock")?;
     ensure!(told == "unlock 0 nm_lock 0 unlock 0", "{told}");
     let w = agent.snapshot()?.since(&before);
@@ -183,7 +223,7 @@ pub fn locks_of_nfsv3(server: &Server, agent: &Agent) -> Result<()> {
     .context("somebody still waits")
 }
 
-/// The label of a status that the client printed.
+/// Label of a status that the client printed.
 fn nlm_status(printed: &str) -> Result<&'static str> {
     Ok(match printed {
         "0" => "granted",

@@ -1,4 +1,4 @@
-//! The page in a browser on the host, of an agent in the machine: what it shows is what the counters say.
+//! The page in a browser on the host, of an agent in the machine: its numbers equal the counters.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 use lab::{Agent, Server};
 
-/// Three clients; this one writes durably, and the others only ask.
+/// Address of the client that writes durably; two others only ask.
 const SLOW: &str = "127.14.0.1";
 const LOADS: [&str; 2] = [
     "write --clients 1 --from 127.14.0.1 --size 65536 --times 60",

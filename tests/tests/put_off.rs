@@ -1,5 +1,5 @@
-//! A client holds a delegation and is cut off. Another one wants to write to that file: it is told to try again later until the
-//! server has taken the delegation away.
+//! A client holds a delegation and is cut off. Another client wants to write to that file: the server answers NFS4ERR_DELAY until it
+//! has revoked the delegation.
 
 use anyhow::{Context, Result, ensure};
 use lab::{Agent, Server};
@@ -9,7 +9,7 @@ use nfscope_model::finding::Kind;
 pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
     let [holder, writer] = [0, 1].map(|n| server.client(n));
     let (held, wanted) = (holder.mount_v4_2()?, writer.mount_v4_2()?);
-    // A file that nobody has written to of late.
+    // The server grants delegations only of files that have not been written to for a moment.
     server.sh("echo hello >/run/exp/held; sleep 2")?;
     let reader = holder.spawn(&format!("exec 3<{held}/held; cat <&3; exec sleep 600"))?;
     let delegations = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: deleg' || true";
@@ -21,13 +21,13 @@ pub fn a_client_is_told(server: &Server, agent: &Agent) -> Result<()> {
     }
     server.sh("ip link set s0 down")?;
     let before = agent.snapshot()?;
-    // Whoever changes the file's attributes gives the holder a moment first.
+    // The server gives the holder a moment before it answers a change of the file's attributes.
     let change = writer.spawn(&format!("chmod 600 {wanted}/held"))?;
     server.sh("sleep 1")?;
     let write = writer.spawn(&format!("echo again >{wanted}/held"))?;
     server.sh("sleep 4")?;
     let after = agent.snapshot()?;
-    // It would go on until the holder's lease has ended.
+    // The write would go on until the holder's lease has ended.
     write.kill()?;
     change.kill()?;
     server.sh("ip link set s0 up")?;

@@ -6,7 +6,8 @@ use lab::reconcile::{self, missed};
 use lab::{Agent, Server};
 use nfscope_model::{Snapshot, family as f};
 
-/// The server's end of the link to its first client. Its programs mount over it, because the device knows no other network namespace.
+/// Server's end of the link to its first client. The mount is made on the server, because the device knows no other network
+/// namespace.
 const LINK: &str = "s0";
 const MOUNT: &str = "/run/rdma";
 /// Bytes of the largest call.
@@ -17,7 +18,7 @@ pub fn is_counted(server: &Server, agent: &Agent) -> Result<()> {
     let told = listens(server)
         .and_then(|()| told(server, agent, "3"))
         .and_then(|()| told(server, agent, "4.2"));
-    // The others go on over TCP, whatever failed.
+    // Clients of later checks need TCP, even after a failure here.
     let cleaned = [
         server.sh(&format!("! mountpoint -q {MOUNT} || umount -f {MOUNT}")),
         server.sh("rpc.nfsd 0"),
@@ -37,7 +38,7 @@ fn listens(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Nothing in here panics.
+/// Runs a load over RDMA and compares its counts. It must not panic, so that the caller can clean up.
 fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     let address = server.sh(&format!("ip -4 -o addr show {LINK}"))?.stdout;
     let address = address.split(['/', ' ']).find(|word| word.contains('.'));
@@ -47,7 +48,7 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     server.sh(&format!(
         "mount -t nfs -o vers={version},nolock,proto=rdma,port=20049,hard {address}:{path} {MOUNT}"
     ))?;
-    // WRITEs and READs that have more than a message's worth, and small ones.
+    // WRITEs and READs that are larger than a message, and small ones.
     server.sh(&format!(
         "set -e; cd {MOUNT}
          for i in {{1..20}}; do echo $i >file-$i; done; sync .
@@ -77,7 +78,7 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
             "{told} of {bytes} bytes of {op}"
         );
     }
-    // No clock tells when a request arrived.
+    // Requests over RDMA have no time of arrival.
     let requests = reconcile::merged(&seen, &f::RPC_DURATION.info, |_| true);
     let requests = requests.map_or(0, |h| h.count()) as f64;
     let queued = reconcile::merged(&seen, &f::RPC_QUEUE.info, |_| true);
@@ -102,7 +103,7 @@ fn told(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     are(Ends::Closed, &closed.1[0], &seen, skipped as f64)
 }
 
-/// What became of the mount's one connection in a window.
+/// State of the mount's only connection at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Open,

@@ -1,5 +1,5 @@
-//! Delegations and the laundromat: what is granted, recalled, returned and taken away equals the kernel's trace, one by one, and so
-//! do the times from each recall to its return.
+//! Delegations and the laundromat: grants, recalls, returns and revocations equal the kernel's trace, one by one, and so do the times
+//! from each recall to its return.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,19 +23,19 @@ const EVENTS: [&str; 5] = [
 
 /// Files that the client holds delegations of.
 const FILES: u32 = 6;
-/// Those of them that programs on the server change.
+/// Number of these files that programs on the server change.
 const CHANGED: u32 = 4;
 
-/// What the kernel wrote down.
+/// Counts of the kernel's trace.
 #[derive(Debug, Default, PartialEq)]
 pub struct Traced {
     granted: [u64; 2],
     returned: u64,
     pub recalled: u64,
     pub revoked: u64,
-    /// Seconds from each recall to the return of the same state,
+    /// Seconds from each recall to the return of the same state.
     waits: Vec<f64>,
-    /// or to the moment that the server took it away.
+    /// Seconds from each recall to the revocation of the state.
     until_taken: Vec<f64>,
 }
 
@@ -47,7 +47,7 @@ impl Traced {
             let words = || line.split_whitespace();
             let at = words().find_map(|w| w.strip_suffix(':')?.parse::<f64>().ok());
             let at = at.with_context(|| line.to_owned())?;
-            // Without its generation.
+            // The generation of a state is cut off.
             let state = || -> Result<String> {
                 let after = words().skip_while(|w| *w != "stateid").nth(1);
                 let id = after.and_then(|id| id.split_once(':'));
@@ -77,14 +77,14 @@ impl Traced {
     }
 }
 
-/// Those of [`EVENTS`] that this kernel has.
+/// Events of [`EVENTS`] that this kernel has.
 pub fn events(kernel: Kernel) -> Vec<&'static str> {
     let all = EVENTS.iter().copied();
     all.filter(|e| has_write_delegations(kernel) || !e.ends_with("_write"))
         .collect()
 }
 
-/// Whether this kernel delegates writing.
+/// True if this kernel grants delegations for writing.
 fn has_write_delegations(kernel: Kernel) -> bool {
     kernel != Kernel::V6_1
 }
@@ -100,7 +100,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     let before = agent.snapshot()?;
     let trace = Trace::begin(server, &events, "")?;
     let mount = client.mount_v4_2()?;
-    // From the second open on: the first ones come before the server knows that it can call the client back.
+    // Files are opened again: the server grants no delegation before it knows that it can call the client back.
     let read = format!("for n in $(seq {FILES}); do cat {mount}/held/$n; done >/dev/null");
     let listed = "cat /proc/fs/nfsd/clients/*/states | grep -c 'type: deleg' || true";
     let mut tries = 0;
@@ -117,7 +117,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     if writes {
         client.sh(&format!("exec 3<>{mount}/held/0; sleep 0.2"))?;
     }
-    // Far away, so that what lies between the kernel's event and the probe beside it is next to nothing.
+    // A delay of the network makes the time between the kernel's event and the probe beside it negligible.
     server.sh(&format!(
         "tc qdisc add dev s0 root netem delay 20ms
          cd /run/exp/held; for n in $(seq {CHANGED}); do echo again >>$n; done
@@ -133,7 +133,7 @@ pub fn are_as_traced(server: &Server, agent: &Agent) -> Result<()> {
     let of_client = seen.value(&f::CLIENT_RECALLS, [&address]);
     assert_eq!(of_client, Some(traced.recalled as f64), "{address}");
 
-    // A client that cannot answer, and goes without having returned anything.
+    // A client that cannot answer, and ends without having returned anything.
     let mount = cut_off.mount_v4_2()?;
     let mut tries = 0;
     let one = "grep -l 'type: deleg' $(grep -l 10.9.1. /proc/fs/nfsd/clients/*/info | sed s/info/states/) | grep -c . || true";
@@ -176,11 +176,11 @@ fn recalls(s: &Snapshot, end: &str) -> u64 {
         .map_or(0, |h| h.count())
 }
 
-/// Delegations granted, returned, recalled and taken away.
+/// Checks the numbers of delegations granted, returned, recalled and revoked.
 pub fn are_as_many(seen: &Snapshot, traced: &Traced, kernel: Kernel) {
     let granted = |kind| seen.value(&f::DELEGATIONS_GRANTED, [kind]);
     assert_eq!(granted("read"), Some(traced.granted[0] as f64), "read");
-    // A kernel that grants none does not tell of any.
+    // The family has no series for writing if the kernel grants no such delegation.
     let expected = has_write_delegations(kernel).then_some(traced.granted[1] as f64);
     assert_eq!(granted("write"), expected, "write");
     for (family, traced) in [
@@ -204,7 +204,7 @@ fn are_equal(seen: &Snapshot, traced: &Traced, kernel: Kernel) -> Result<()> {
     );
     let sum: f64 = traced.waits.iter().sum();
     println!("{} s from recalls to returns, {sum} s as traced", h.sum);
-    // The kernel's events stand beside the probes'.
+    // The kernel's events are next to the probes, so that times differ by little.
     ensure!(
         (h.sum / sum - 1.0).abs() < 0.1,
         "{} s, traced {sum} s",
@@ -213,11 +213,11 @@ fn are_equal(seen: &Snapshot, traced: &Traced, kernel: Kernel) -> Result<()> {
     Ok(())
 }
 
-/// A function whose ends the kernel writes down.
+/// Kretprobe of the laundromat: the kernel traces its ends.
 const LAUNDROMAT: &str =
     "echo 'r:lab/laundromat laundromat_main' >>/sys/kernel/tracing/kprobe_events";
 
-/// Those of a server that has just started, with a short lease: its laundromat, and clients that lose their lease.
+/// Checks of a server that has just started, with a short lease: its laundromat, and clients that lose their lease.
 pub fn a_short_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
     let ends = || {
         laundromat_is_seen(server, agent)?;
@@ -234,7 +234,7 @@ pub fn a_short_lease_ends(server: &Server, agent: &Agent) -> Result<()> {
 /// Seconds of the short lease.
 pub const LEASE: u64 = 10;
 
-/// A client that renews its lease, answers the recall, and keeps its delegation: the server takes it away a lease later.
+/// A client that renews its lease, answers the recall, and keeps its delegation: the server revokes it a lease later.
 fn a_living_client_returns_nothing(server: &Server, agent: &Agent) -> Result<()> {
     const REPORT: &str = "/run/kept.json";
     server.sh(&format!(
@@ -272,7 +272,7 @@ fn a_living_client_returns_nothing(server: &Server, agent: &Agent) -> Result<()>
     let seen = after.since(&before).delta;
     are_as_many(&seen, &traced, server.kernel());
     assert_eq!((traced.recalled, traced.revoked), (1, 1), "{traced:?}");
-    // The server asks again for the same recall if an answer comes late.
+    // The server repeats a recall if an answer comes late.
     ensure!(kept.asked >= traced.recalled, "{kept:?} {traced:?}");
     assert_eq!(after.value(&f::RECALLS_PENDING, ["delegation"]), Some(0.0));
     let taken = seen.hist(&f::RECALL_SECONDS, ["delegation", "taken"]);
@@ -299,7 +299,7 @@ fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
         None,
         "no server runs"
     );
-    // It runs once in a lease at the latest.
+    // The laundromat runs at least once in a lease.
     server.sh(&format!("echo {LEASE} >/proc/fs/nfsd/nfsv4leasetime"))?;
     server.nfsd_start()?;
     let mut runs = Vec::new();
@@ -315,7 +315,7 @@ fn laundromat_is_seen(server: &Server, agent: &Agent) -> Result<()> {
             break;
         }
     }
-    // An answer is given again for a quarter of a second.
+    // The agent repeats an answer for a quarter of a second.
     server.sh("sleep 1")?;
     let seen = agent.snapshot()?;
     let age = seen.value(&f::LAUNDROMAT_AGE, []).context("no age")?;

@@ -1,5 +1,5 @@
-//! What the server answers from a slot, or refuses before it executes anything: the agent counts what the kernel counts, whatever
-//! the status is, and no more than that. Whoever sends such calls is named.
+//! Calls that the server answers from a slot, or refuses before it executes anything: the agent's counts equal the kernel's for every
+//! status. The clients that send such calls are named.
 
 use anyhow::{Result, ensure};
 use lab::reconcile::{assert_same_operations, by_last_label, lost, settled, window};
@@ -7,7 +7,7 @@ use lab::refused::cases;
 use lab::{Agent, Server};
 use nfscope_model::family;
 
-/// Each case by itself. Nobody may have the server mounted: kernel clients call when they like.
+/// Each case by itself. No client may have the server mounted, because kernel clients send calls of their own.
 pub fn calls_are_no_operations(server: &Server, agent: &Agent) -> Result<()> {
     let kernel = server.kernel();
     let mut before = settled(server, &[agent])?;
@@ -28,7 +28,7 @@ pub fn calls_are_no_operations(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Calls that are no operations are their sender's, as many as it knows to have sent.
+/// Calls without an operation are counted for their sender, as many as it sent.
 pub fn calls_are_their_senders(server: &Server, agent: &Agent) -> Result<()> {
     let before = settled(server, &[agent])?;
     let sent = server.raw("rpc-errors")?;
@@ -47,7 +47,7 @@ pub fn calls_are_their_senders(server: &Server, agent: &Agent) -> Result<()> {
     let garbage = sent.replies.iter().filter(|(_, r)| r == "garbage_args");
     assert_eq!(of("arguments"), garbage.count() as u64, "without arguments");
 
-    // The module has Kerberos on each kernel, and needs neither keys nor a daemon to refuse a context.
+    // Each kernel has the module for Kerberos, which needs neither keys nor a daemon to refuse a context.
     server.sh("modprobe auth_rpcgss")?;
     let before = after;
     server.refused(lab::refused::NO_CONTEXT)?;
@@ -61,8 +61,8 @@ pub fn calls_are_their_senders(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// What is no call gets no reply, and its sender is named all the same: where it is too short, the kernel closes the connection and
-/// counts nothing.
+/// Messages that are no calls get no reply, and are counted for their sender: if one is too short, the kernel closes the connection
+/// and counts nothing.
 pub fn what_is_no_call_is_its_senders(server: &Server, agent: &Agent) -> Result<()> {
     const MESSAGES: u64 = 20;
     let before = settled(server, &[agent])?;

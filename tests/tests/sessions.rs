@@ -1,4 +1,4 @@
-//! NFSv4.1 sessions: what the raw client says of its slots, and what the server answers, is what the agent counts.
+//! NFSv4.1 sessions: the agent's counts equal the slots of the raw client, and the answers of the server.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use lab::reconcile::{agree, agree_each, by_last_label, lost, merged, missed_of, 
 use lab::{Agent, Server};
 use nfscope_model::{Scheme, Snapshot, family};
 
-/// Nobody may have the server mounted: kernel clients have sessions, too.
+/// Slots and SEQUENCEs of the raw client. No client may have the server mounted, because kernel clients have sessions, too.
 pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let (mut before, mut failed) = (settled(server, &[agent])?, 0);
     for scenario in ["v4-slots", "v4-session", "v4-errors"] {
@@ -29,7 +29,7 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
             .numbers(&family::CLIENT_SESSION_SLOTS)
             .map(|(_, n)| n)
             .collect();
-        // Of each export, the last session's.
+        // The series of each export has the slots of the last session.
         ensure!(
             granted.contains(&f64::from(sent.slots_granted)),
             "{scenario}: {} slots were granted, and {granted:?} are told",
@@ -41,8 +41,8 @@ pub fn are_counted(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Slots, requests, replays and SEQUENCEs that failed, as the raw client knows them, but for as many requests as the kernel's skipped
-/// programs may have made late.
+/// Checks slots, requests, replays and failed SEQUENCEs against the raw client's counts, but for `missed` requests that skipped
+/// programs of the kernel may have made late.
 pub fn are_those_sent(scenario: &str, seen: &Snapshot, sent: &Sent, missed: u64) -> Result<()> {
     let used = merged(seen, &family::SESSION_SLOTS_USED.info, |_| true);
     let used = used.unwrap_or_else(|| nfscope_model::Histogram::new(Scheme::COUNT));
@@ -90,14 +90,14 @@ pub fn are_those_sent(scenario: &str, seen: &Snapshot, sent: &Sent, missed: u64)
     )
 }
 
-/// What the agent counts of SEQUENCEs that failed, by status.
+/// The agent's counts of failed SEQUENCEs, by status.
 fn sequence_errors(seen: &Snapshot) -> BTreeMap<String, u64> {
     let errors = by_last_label(seen, &family::OP_ERRORS.info, |of| of[1] == "sequence");
     let some = errors.into_iter().filter(|(_, n)| *n > 0.0);
     some.map(|(status, n)| (status, n as u64)).collect()
 }
 
-/// Names of statuses as RFC 8881 has them (section 15.1), in lower case.
+/// Names of statuses in RFC 8881 (section 15.1), in lower case.
 fn named(errors: &BTreeMap<u32, u64>) -> Result<BTreeMap<String, u64>> {
     let name = |status: u32| {
         Ok(match status {

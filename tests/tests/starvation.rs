@@ -1,4 +1,4 @@
-//! Too few threads: of each request it is known how long it waited for one, and the diagnosis says so.
+//! Too few threads: the wait of each request for a thread is measured, and the diagnosis names it.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use nfscope_model::finding::Kind;
 
 /// Delay of each read of the disk.
 const DELAY: Duration = Duration::from_millis(100);
-/// Share of requests whose arrival is known, at least. The arrival of a first call is unknown if a second thread reads it before the first
+/// Least share of requests with a known arrival. The arrival of a first call is unknown if a second thread reads it before the first
 /// thread has accepted the connection.
 const KNOWN: f64 = 0.9;
 
-/// Two threads for sixteen clients, whose READs wait for the disk (of [`causes::make_files`](crate::phases::causes::make_files)).
+/// Two threads for sixteen clients, whose READs of [`causes::make_files`](crate::phases::causes::make_files) wait for the disk.
 pub fn is_measured_and_named(server: &Server, agent: &Agent) -> Result<()> {
     server.set_threads(2)?;
     server.delay(Disk::Data, Delay::reads(DELAY))?;

@@ -1,5 +1,5 @@
-//! A frozen file system: three clients change it, and their requests stay in the hands of three threads. What nfscope says of
-//! each is what the clients did, what procfs shows of the threads, and what the kernel tells over netlink where it does.
+//! A frozen file system: three clients change it, and three threads keep their requests in hand. The report of nfscope on each equals
+//! the clients' calls, the threads in procfs, and the kernel's own report over netlink if it has one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use lab::rpc_status::RpcStatuses;
 use lab::{Agent, Kernel, OP4, PROC3, Running, Server};
 use nfscope_model::{HeldRequest, HeldRequests};
 
-/// Enough for a request to be as old as that, by the machine's clock.
+/// Script that waits until a request is 1.5 s old, by the machine's clock.
 const AGED: &str = "sleep 1.5";
 
 pub fn requests_are_told(server: &Server, agent: &Agent) -> Result<()> {
@@ -25,7 +25,7 @@ pub fn requests_are_told(server: &Server, agent: &Agent) -> Result<()> {
         client.wait(Duration::from_secs(120))?.ok("a client")?;
     }
     told?;
-    // An answer is given again for a quarter of a second.
+    // The agent repeats an answer for a quarter of a second.
     server.sh("sleep 0.5")?;
     let after = held(agent)?;
     ensure!(after.requests.is_empty(), "{after:?}");
@@ -34,7 +34,7 @@ pub fn requests_are_told(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// What a client does, and the request that it cannot end.
+/// Script of a client, and its request that does not end.
 struct Change {
     script: String,
     version: &'static str,
@@ -85,7 +85,7 @@ fn changes(server: &Server) -> Result<[Change; 3]> {
     ])
 }
 
-/// Starts each when the one before is in a thread's hands, so that it is known which is the oldest.
+/// Starts each change when a thread has the one before in hand, so that the order of their ages is known.
 fn begin(server: &Server, changes: &[Change]) -> Result<Vec<Running>> {
     let mut all = Vec::new();
     for (n, change) in changes.iter().enumerate() {
@@ -100,7 +100,7 @@ fn begin(server: &Server, changes: &[Change]) -> Result<Vec<Running>> {
     Ok(all)
 }
 
-/// The nfsd threads that sleep uninterruptibly, each with the functions that it sleeps in.
+/// nfsd threads in uninterruptible sleep, each with the functions of its stack.
 pub fn asleep(server: &Server) -> Result<BTreeSet<(u32, Vec<String>)>> {
     let script = r#"for t in $(pgrep -x nfsd); do
         read -r stat </proc/$t/stat; stat=${stat##*) }
@@ -163,13 +163,13 @@ fn told(server: &Server, agent: &Agent, changes: &[Change]) -> Result<()> {
     let threads: BTreeSet<_> = told.iter().map(|r| (r.thread, r.stack.clone())).collect();
     let seen = asleep(server)?;
     ensure!(threads == seen, "{threads:#?} instead of {seen:#?}");
-    // What the agent says to whoever asks it, it says without stacks: it has not the right to see them.
+    // Answers of the agent have no stacks: it lacks the privilege to read them.
     let bare = held(agent)?.requests;
     ensure!(bare.iter().all(|r| r.stack.is_empty()), "{bare:#?}");
     let bare: BTreeSet<_> = bare.iter().map(|r| (r.thread, &r.op, r.inode)).collect();
     let same = told.iter().map(|r| (r.thread, &r.op, r.inode)).collect();
     ensure!(bare == same, "{bare:#?} instead of {same:#?}");
-    // 6.1 has no such question.
+    // 6.1 does not report requests over netlink.
     if !matches!(server.kernel(), Kernel::V5_10 | Kernel::V6_1) {
         as_the_kernel_tells(server, told)?;
     }
@@ -188,7 +188,7 @@ fn told(server: &Server, agent: &Agent, changes: &[Change]) -> Result<()> {
     Ok(())
 }
 
-/// The same requests, by the kernel's own account.
+/// Compares the requests with the kernel's own report.
 fn as_the_kernel_tells(server: &Server, told: &[HeldRequest]) -> Result<()> {
     let output = server.lab("rpc-status")?;
     let kernel: RpcStatuses = serde_json::from_str(&output.stdout)?;
@@ -205,10 +205,12 @@ fn as_the_kernel_tells(server: &Server, told: &[HeldRequest]) -> Result<()> {
         };
         let client = theirs.client.map(|c| c.to_string());
         ensure!(
-            same && client == ours.client && major == Some(&*theirs.version.to_string()),
+            same && Some(theirs.xid) == ours.xid
+                && client == ours.client
+                && major == Some(&*theirs.version.to_string()),
             "{theirs:?} is not {ours:?}"
         );
-        // The agent was asked before.
+        // The agent was asked first, so that a request is older by the kernel.
         let age = (kernel.at_us - theirs.since_us) as f64 / 1e6;
         ensure!(age > ours.seconds, "{age} s by the kernel: {ours:?}");
     }

@@ -1,4 +1,4 @@
-//! What `nfscope versions` counts, with what the kernels' own counters said of the same calls in machines without nfscope.
+//! Counts of `nfscope versions`, compared with the kernels' own counters for the same calls in machines without nfscope.
 
 use anyhow::{Context, Result, ensure};
 use lab::{Agent, Checks, Kernel, Output, Server, finally};
@@ -10,8 +10,8 @@ use crate::lifecycle::eventually;
 /// RPCs and component operations of one call over each version.
 type Expected = [(&'static str, f64, f64); 4];
 
-/// By load, where the server grants no delegation. With one, WRITE and CLOSE of 4.1 and later ask for no attributes: an operation
-/// less. Each level of directories is a LOOKUP and an ACCESS.
+/// Expected counts by load, if the server grants no delegation. With one, WRITE and CLOSE of 4.1 and later ask for no attributes: one
+/// operation fewer. Each level of directories is a LOOKUP and an ACCESS.
 const TABLE: [(&str, Expected); 5] = [
     (
         "reads",
@@ -60,10 +60,10 @@ const TABLE: [(&str, Expected); 5] = [
     ),
 ];
 
-/// One round of one thread.
+/// Arguments for one round of one thread.
 const BRIEF: &str = "--rounds 1 --runtime 1s --threads 1";
 
-/// One round over each version: RPCs and component operations of each call.
+/// Checks RPCs and component operations of each call, in one round over each version.
 pub fn are_counted(server: &Server, agent: &Agent, checks: &mut Checks) {
     checks.run("versions without delegations", || {
         finally(
@@ -80,7 +80,7 @@ pub fn are_counted(server: &Server, agent: &Agent, checks: &mut Checks) {
     });
 }
 
-/// What the kernel of the server decides.
+/// Checks counts that depend on the server's kernel.
 pub fn are_counted_with_delegations(server: &Server, agent: &Agent, checks: &mut Checks) {
     checks.run("versions with delegations", || {
         with_delegations(server, agent)
@@ -104,7 +104,7 @@ fn without_delegations(server: &Server, agent: &Agent) -> Result<()> {
             }
         }
     }
-    // Eleven calls each; attributes that have become old are asked for now and then.
+    // Eleven calls each; attributes that have expired are read again now and then.
     let procedures = |version: &str| rpcs_of(&report, "metadata", version);
     for (version, made, removed, closed) in [("3", "MKDIR", 1.0, 0.0), ("4.1", "OPEN", 2.0, 2.0)] {
         let by = procedures(version)?;
@@ -117,10 +117,10 @@ fn without_delegations(server: &Server, agent: &Agent) -> Result<()> {
             ("CLOSE", closed),
         ] {
             let more = of(name) - each;
-            // A client does not wait for CLOSE. One that the next OPEN of the file overtakes is not sent, or is refused and sent again
-            // (fs/nfs/nfs4proc.c, nfs4_close_prepare and nfs4_close_done). A file whose CLOSE is still under way counts as open, and over
-            // NFSv3 one that something else still holds: unlink() looks another name up and renames the file to it, and removes it
-            // afterwards (fs/nfs/unlink.c, nfs_sillyrename).
+            // A client does not wait for CLOSE. A CLOSE that the next OPEN of the file overtakes is not sent, or is refused and sent
+            // again (fs/nfs/nfs4proc.c, nfs4_close_prepare and nfs4_close_done). A file whose CLOSE is still under way counts as
+            // open; over NFSv3, a file that another process still holds does. unlink() then looks another name up, renames the file
+            // to it, and removes it afterwards (fs/nfs/unlink.c, nfs_sillyrename).
             let (fewer, further) = match name {
                 "CLOSE" => (0.05 * each, 0.05 * each),
                 "RENAME" => (0.0, of("LOOKUP").min(0.05)),
@@ -135,7 +135,7 @@ fn without_delegations(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Without a cache of attributes each open begins and ends with GETATTR.
+/// Opens without a cache of attributes: each begins and ends with GETATTR.
 fn without_a_cache(server: &Server, agent: &Agent) -> Result<()> {
     let noac = run(
         server,
@@ -146,7 +146,7 @@ fn without_a_cache(server: &Server, agent: &Agent) -> Result<()> {
         let seen = counted(&noac, load, "3")?;
         ensure!(seen == (rpcs, rpcs), "{load} with noac: {seen:?}");
     }
-    // Eleven calls. By hand: 38 RPCs in the root of a mount, and 16 more for each directory on the way, of which there are four.
+    // Eleven calls, counted by hand: 38 RPCs in the root of a mount, and 16 more for each of the four directories on the way.
     let (rpcs, ops) = counted(&noac, "metadata", "3")?;
     let eleven = rpcs * 11.0;
     ensure!(
@@ -156,7 +156,7 @@ fn without_a_cache(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// The server of 7.2 delegates reading in the place of an open state, of which the client of 4.2 asks it (RFC 9754): there is nothing to
+/// The server of 7.2 grants a read delegation in place of an open state, on request of the 4.2 client (RFC 9754): there is nothing to
 /// CLOSE.
 fn an_open_that_is_delegated_needs_no_close(server: &Server) -> Result<()> {
     let client = server.client(0);
@@ -172,7 +172,7 @@ fn an_open_that_is_delegated_needs_no_close(server: &Server) -> Result<()> {
     )
 }
 
-/// Reads a file when the server's callback path to the client is up, and looks whether the client closes it.
+/// Reads a file when the server's callback path to the client is up, and checks whether the client sends a CLOSE.
 fn closes_once(server: &Server, version: &str, expected: bool) -> Result<()> {
     let client = server.client(0);
     let mount = client.mount_version(version)?;
@@ -196,7 +196,7 @@ fn closes_once(server: &Server, version: &str, expected: bool) -> Result<()> {
     let before = closes()?;
     client.sh(&format!("cat {mount}/delegated-{version}"))?;
     if expected {
-        // The client does not wait for it.
+        // The client does not wait for its CLOSE.
         return eventually(|| Ok((closes()? > before).then_some(())));
     }
     client.sh("sleep 1")?;
@@ -204,11 +204,11 @@ fn closes_once(server: &Server, version: &str, expected: bool) -> Result<()> {
     Ok(())
 }
 
-/// What a delegation saves: component operations of a CLOSE, and OPENs of a file that the client has just made.
+/// Savings of a delegation: component operations of a CLOSE, and OPENs of a file that the client has just made.
 fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
     let opens = format!("{BRIEF} --versions 4.1,4.2 --loads opens");
     let opens = report(server, agent, &opens)?;
-    // 6.12 delegates reading here, and the CLOSE then asks for no attributes.
+    // 6.12 grants a read delegation here, and the CLOSE then asks for no attributes.
     let close = match server.kernel() {
         Kernel::V6_12 => 1.0,
         _ => 0.0,
@@ -221,7 +221,7 @@ fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
         assert_eq!(counted(&opens, load, "4.1")?, (rpcs, ops - close), "{load}");
         let closes = rpcs_of(&opens, load, "4.2")?["CLOSE"].as_f64();
         let closes = closes.unwrap_or(0.0);
-        // The server of 7.2 need not delegate what the client has just made, and then opens as others do.
+        // The server of 7.2 may grant no delegation of a new file, and then opens as others do.
         let expected = match server.kernel() {
             Kernel::V7_2 => (rpcs - 1.0 + closes, ops - 4.0 + 4.0 * closes),
             _ => (rpcs, ops - close),
@@ -233,10 +233,11 @@ fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
             "{load} over 4.2: {seen:?}, not {expected:?}"
         );
     }
-    // Long enough for what each block has beside its calls to be next to nothing.
+    // A block is long enough to make its overhead negligible.
     let long = "--rounds 1 --runtime 3s --threads 1 --versions 4.0,4.1 --loads metadata";
     let report = report(server, agent, long)?;
-    // Of eleven calls. Attributes that have become old are asked for now and then, and the last operations may come after the block.
+    // The numbers are of eleven calls. Expired attributes are read again now and then, and the last operations may come after the
+    // block.
     for (version, rpcs, ops) in [("4.0", 1.0, 3.28), ("4.1", 0.91, 3.55)] {
         let seen = counted(&report, "metadata", version)?;
         println!("metadata over {version} with delegations: {seen:?}");
@@ -249,7 +250,7 @@ fn with_delegations(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Throughput with one thread and with two, and intervals that were to become narrower than the time allowed.
+/// Throughput with one thread and with two, and a run whose intervals do not become narrow enough in time.
 pub fn the_scale_and_the_precision_are_told(server: &Server, agent: &Agent) -> Result<()> {
     let brief = "--loads reads --runtime 1s --v3-export 10.9.0.1:/run/exp";
     let report = report(server, agent, &format!("{brief} --scale 1,2 --rounds 2"))?;
@@ -285,7 +286,7 @@ pub fn the_scale_and_the_precision_are_told(server: &Server, agent: &Agent) -> R
         "{scale}"
     );
 
-    // Two looks at least have to agree, the first after 13 rounds.
+    // Two tests of the interval have to agree, the first after 13 rounds.
     let said = started(
         server,
         agent,
@@ -303,8 +304,8 @@ pub fn the_scale_and_the_precision_are_told(server: &Server, agent: &Agent) -> R
     Ok(())
 }
 
-/// An export with the option pnfs: the mount over 4.1 has a driver of layouts, and that over 4.0 has none. `reaches_storage`: whether
-/// it can read there.
+/// An export with the option pnfs: the mount over 4.1 has a layout driver, and that over 4.0 has none. `reaches_storage`: whether the
+/// client can read at the storage.
 pub fn pnfs_is_told(server: &Server, agent: &Agent, reaches_storage: bool) -> Result<()> {
     let scale = "--loads reads --runtime 1s --rounds 1 --scale 1 --versions 4.0,4.1";
     let report = report(server, agent, scale)?;
@@ -326,7 +327,7 @@ pub fn pnfs_is_told(server: &Server, agent: &Agent, reaches_storage: bool) -> Re
     Ok(())
 }
 
-/// What the server does not offer is left out, and what it said is told.
+/// A version that the server refuses is left out, with the reason.
 pub fn a_refused_version_is_told(server: &Server, agent: &Agent) -> Result<()> {
     let report = report(
         server,
@@ -342,7 +343,7 @@ pub fn a_refused_version_is_told(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C in the middle of a block.
+/// Ctrl-C in the middle of a block leaves no mount and no file.
 pub fn a_signal_leaves_nothing_behind(server: &Server) -> Result<()> {
     let said = server.client(0).sh(&format!(
         "{} versions 10.9.0.1:/ --v3-export 10.9.0.1:/run/exp --versions 3,4.2 --loads writes --runtime 60s --threads 2 &
@@ -362,7 +363,7 @@ pub fn a_signal_leaves_nothing_behind(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Through 13.9 ms an open takes as long as its round trips, and no fault is found with the server.
+/// Through a delay of 13.9 ms an open takes as long as its round trips, and the diagnosis finds no fault with the server.
 pub fn an_open_is_its_round_trips(server: &Server, agent: &Agent) -> Result<()> {
     server.sh("modprobe sch_netem && tc qdisc add dev s0 root netem delay 13900us")?;
     let report = run(server, agent, "--versions 3,4.0,4.1,4.2 --loads opens");
@@ -400,11 +401,11 @@ pub fn an_open_is_its_round_trips(server: &Server, agent: &Agent) -> Result<()> 
     Ok(())
 }
 
-/// Files of each depth, each in directories of its own.
+/// Number of files of each depth, each in directories of its own.
 const OPENED: u32 = 12;
 
-/// What the server says of a distant client's opens is what the client measures: the round trips of each open, and the time that they
-/// take. Files lie 0, 4 and 8 directories deep.
+/// The server's figures for a distant client's opens equal the client's measurement: the round trips of each open, and their time.
+/// Files lie 0, 4 and 8 directories deep.
 pub fn the_server_tells_the_distance(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let below = |depth: usize, n: u32| match depth {
@@ -417,10 +418,10 @@ pub fn the_server_tells_the_distance(server: &Server, agent: &Agent) -> Result<(
         server.sh(&files.map(make).collect::<String>())?;
     }
     server.sh("echo hello >/run/exp/far/first; modprobe sch_netem; tc qdisc add dev s0 root netem delay 13900us")?;
-    // A connection remembers its lowest round trip for five minutes: this one has never had a shorter one.
+    // A connection remembers its lowest round-trip time for five minutes: this one has never had a shorter one.
     let mount = client.mount_v4_2()?;
     let told = [0, 4, 8].map(|depth| -> Result<(usize, f64, f64)> {
-        // What lies above them is known already.
+        // The directories above the files are in the client's cache already.
         client.sh(&format!("cat {mount}/far/first"))?;
         let before = agent.snapshot()?;
         let files: Vec<_> = (0..OPENED).map(|n| format!("{mount}/{}", below(depth, n))).collect();
@@ -444,9 +445,9 @@ print(total)' {}",
             let said = diagnosis.outside.first().context("nothing is said")?;
             ensure!(said.starts_with("each open of 10.9.0.2 costs"), "{said}");
         }
-        // Of few requests nothing is said, and yet this is so.
+        // The page reports nothing on few requests, but the figures are right.
         let trips = (far.walks + far.opens) / far.opens;
-        let each = trips * far.min_rtt.context("no round-trip time")? + far.open_seconds / far.opens;
+        let each = trips * far.min_rtt.context("no round-trip time")? + far.open_seconds.context("no time of opens")? / far.opens;
         println!("{trips} round trips, predicted {each} s, measured {}", seconds / f64::from(OPENED));
         Ok((depth, trips, each / (seconds / f64::from(OPENED)) - 1.0))
     });
@@ -458,7 +459,7 @@ print(total)' {}",
         ensure!(off.abs() < 0.1, "{depth} deep: {off} off");
         *trips = round_trips;
     }
-    // A LOOKUP and an ACCESS for each level but the first, and the OPEN. The mount has just asked about the root.
+    // An open takes a LOOKUP and an ACCESS for each level but the first, and the OPEN. The mount has just revalidated the root.
     let opened = f64::from(OPENED);
     assert_eq!(
         trips.map(|t| (t * opened).round()),
@@ -467,7 +468,7 @@ print(total)' {}",
     Ok(())
 }
 
-/// `nfscope versions` on the first client, one round of everything that was asked for.
+/// Runs `nfscope versions` on the first client, one round of the given arguments.
 fn run(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
     let report = report(
         server,
@@ -486,7 +487,7 @@ fn report(server: &Server, agent: &Agent, arguments: &str) -> Result<Value> {
     serde_json::from_str(&output.stdout).context("versions --json")
 }
 
-/// What it said at its end.
+/// Runs `nfscope versions`, and returns its output.
 fn started(server: &Server, agent: &Agent, arguments: &str) -> Result<Output> {
     let mut running = server.client(0).spawn(&format!(
         "modprobe -a nfs nfsv3 nfsv4

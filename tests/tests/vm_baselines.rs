@@ -1,4 +1,4 @@
-//! What `nfscope baseline` says of changes that the lab has made, and of none.
+//! Reports of `nfscope baseline` on changes that the lab has made, and on none.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use serde_json::Value;
 fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
     let done = run(&Options {
         kernel: Kernel::V6_12,
-        // Three recordings have 60 windows of a second. Shorter windows would need more readings. On one CPU, more than a hundredth of the
-        // WRITEs would then wait for a reading: those that a p99 is made of.
+        // Three recordings have 60 windows of a second. Shorter windows need more readings: on one CPU, more than a hundredth of the
+        // WRITEs would then wait for a reading, and a p99 is made of those.
         seconds: 60,
         keep: None,
     })?;
@@ -28,7 +28,7 @@ fn vm_6_12_comparisons_tell_what_changed() -> Result<()> {
         "a journal: predicted {}, measured {}, {} with one thread",
         of.predicted, of.measured, of.single
     );
-    // From one client that takes a quarter of the time of one commit after the other.
+    // The prediction comes from one client that uses a quarter of the time of successive commits.
     ensure!((0.9..1.1).contains(&(of.predicted / of.measured)), "{of:?}");
     ensure!(of.single < 0.5 * of.measured, "{of:?}");
     ensure!(
@@ -45,9 +45,9 @@ fn is_nothing(row: &Value) -> bool {
         .any(|v| row["verdict"] == *v)
 }
 
-/// Nothing differs but chance, and nothing is to be warned of. By chance one such pair in twenty may have a verdict all the
-/// same (in two thousand simulated ones it is one in fifty): about one subject then, whose quantities move together, and never
-/// with a probability below a thousandth.
+/// Checks a comparison without a change: no verdict but by chance, and no warning. By chance one such pair in twenty may have a
+/// verdict (one in fifty, of two thousand simulated ones): about one subject then, whose quantities move together, and never with a
+/// probability below a thousandth.
 fn of_the_same(c: &Compared) -> Result<()> {
     let mut reported = BTreeSet::new();
     for row in rows(c)? {
@@ -65,7 +65,7 @@ fn of_the_same(c: &Compared) -> Result<()> {
     Ok(())
 }
 
-/// The log's own disk is eighty times as fast.
+/// Checks the comparison of a log's own disk that is eighty times as fast.
 fn of_a_log_device(c: &Compared) -> Result<()> {
     for (of, what) in [
         ("op", "mean"),
@@ -76,7 +76,8 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         let row = row(c, of, what)?;
         ensure!(row["verdict"] == "better", "{row}");
         let ratio = |end: &str| row["ratio"][end].as_f64().context("no ratio");
-        // A p99 of 2,400 WRITEs is made of two dozen, which meet a commit under way: up to a millisecond beside their own 0.1 ms, of 8.5.
+        // The p99 of 2,400 WRITEs is made of two dozen, which meet a commit under way: up to a millisecond beside their own 0.1 ms,
+        // of 8.5.
         let (most, high) = if what == "p99" {
             (7.0, 4.0)
         } else {
@@ -85,13 +86,12 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
         ensure!(ratio("value")? < 1.0 / most, "{row}");
         ensure!(ratio("high")? < 1.0 / high, "{row}");
     }
-    // As many as before, because the clients ask as often.
+    // Rates are as before, because the clients ask at a fixed rate.
     for (of, what) in [("op", "rate"), ("log", "rate"), ("sync_writes", "rate")] {
         let row = row(c, of, what)?;
         ensure!(is_nothing(row), "{row}");
     }
-    // The wait for a thread is one for the only CPU here: microseconds, of which replies that come at other moments
-    // may make some more.
+    // The wait for a thread is one for the only CPU here: microseconds, which may grow if replies come at other moments.
     let next_to_none =
         |r: &Value| r["of"] == "queue" && r["after"]["value"].as_f64() < Some(200e-6);
     let worse = |r: &&Value| r["verdict"] == "worse" && !next_to_none(r);
@@ -107,7 +107,7 @@ fn of_a_log_device(c: &Compared) -> Result<()> {
     Ok(())
 }
 
-/// Requests wait for a thread no more; what the disk takes is as before.
+/// Checks the comparison of threads: requests do not wait for a thread any more, and the time of the disk is as before.
 fn of_threads(c: &Compared) -> Result<()> {
     for (of, what) in [
         ("queue", "mean"),
@@ -133,7 +133,7 @@ fn rows(c: &Compared) -> Result<&Vec<Value>> {
     c.json["rows"].as_array().context("no rows")
 }
 
-/// The first of this kind: the operation with the most time.
+/// First row of this kind: the operation with the most time.
 fn row<'a>(c: &'a Compared, of: &str, what: &str) -> Result<&'a Value> {
     let percent = what.strip_prefix('p').and_then(|p| p.parse::<u8>().ok());
     let is = |r: &&Value| {

@@ -1,4 +1,4 @@
-//! A designed experiment on a real server, whose effects are known.
+//! A designed experiment on a real server, with known effects.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use anyhow::{Context, Result, ensure};
 use lab::experiment::{Options, run};
 use lab::{Kernel, campaign};
 
-/// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; else for neither. Each combination is run once.
+/// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; otherwise for neither. Each combination is run
+/// once.
 #[test]
 fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     let done = run(&Options {
@@ -23,7 +24,7 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
         let value = e["effect"].as_f64().context("no value")?;
         anyhow::Ok((value, e["found"] == true))
     };
-    // A is log, B is threads, C is sync.
+    // The factors are A: log, B: threads, C: sync.
     for (word, range) in [("A", 0.1..0.3), ("C", 20.0..100.0), ("AC", 0.1..0.3)] {
         let (value, found) = effect(word)?;
         ensure!(found && range.contains(&value), "{word}: {value}");
@@ -34,8 +35,8 @@ fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
     Ok(())
 }
 
-/// A small campaign of the folder: RPCs and component operations of each call are those that Linux asks for. The others are read in the
-/// same machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
+/// A small campaign of the folder: RPCs and component operations of each call equal those of Linux clients. The other plan files are
+/// only read, in the same machine, which has their programs. `lab campaign FILE --short` makes a round of each, which takes minutes.
 #[test]
 fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
@@ -51,7 +52,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     let mut all = std::fs::read_dir(&folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<Vec<PathBuf>>>()?;
-    // Its programs are those of a machine with a pool.
+    // The plan of a log device needs programs of a machine with a pool.
     all.retain(|path| !path.ends_with("log-device.toml"));
     let count = all.len();
     let said = campaign::run(&of(all, true))?;
@@ -59,7 +60,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     ensure!(read == count && count >= 7, "{read} of {count}: {said}");
     let said = campaign::run(&of(vec![folder.join("small.toml")], false))?;
     println!("{said}");
-    // Calls of NFSv3 and of 4.1, as docs/versions.md has them: a delegation of a new file saves the GETATTR of its CLOSE.
+    // Calls of NFSv3 and of 4.1, as in docs/versions.md: a delegation of a new file saves the GETATTR of its CLOSE.
     for (row, rpcs, operations) in [
         ("version=3 load=reads processes=1", "1.000", "1.000"),
         ("version=4.1 load=reads processes=2", "1.000", "3.000"),

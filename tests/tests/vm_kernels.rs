@@ -1,8 +1,8 @@
-//! The machines of each kernel, and what is checked in each of them. Checks share machines, because machines cost more than
-//! checks; one that fails names itself, and those behind it run all the same.
+//! Machines of each kernel, and their checks. Checks share machines, because machines cost more than checks. A failed check names
+//! itself, and does not stop the checks after it.
 //!
-//! What depends on the kernel is checked on every one of them. What is the same program on each, and the same in each file
-//! system, is checked once: the comment there says why.
+//! Checks that depend on the kernel run on every one. Code that is the same on every kernel, or with every file system, is checked
+//! once: the comment there has the reason.
 
 use anyhow::{Result, ensure};
 use lab::{Agent, Checks, Kernel, Server};
@@ -17,7 +17,7 @@ use crate::{
     versions, workloads,
 };
 
-/// One CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
+/// The machine has one CPU: this kernel counts with plain increments of shared integers, which two CPUs lose at times.
 #[test]
 fn vm_5_10_matrix_and_fallbacks() -> Result<()> {
     let kernel = Kernel::V5_10;
@@ -64,7 +64,7 @@ fn vm_6_1_operations_and_causes() -> Result<()> {
     checks.finish()
 }
 
-/// Two machines, because this kernel's checks take longest.
+/// Two machines run this kernel's checks, because they take longest.
 #[test]
 fn vm_6_12_operations() -> Result<()> {
     let mut checks = Checks::new("6.12 operations");
@@ -72,12 +72,12 @@ fn vm_6_12_operations() -> Result<()> {
     checks.run("threads whatever their numbers", || {
         many_threads::are_timed_whatever_their_numbers(&server, &agent)
     });
-    // What programs keep by CPU is the same on every kernel.
+    // Data that programs keep by CPU are the same on every kernel.
     checks.run("CPUs come and go", || {
         hot_plug::loses_nothing(&server, &agent).inspect_err(|_| drop(server.all_cpus()))
     });
     checks.run("the agent stops", || agent.stop());
-    // Rows are given back by the agent, and lie in maps that are the same on every kernel.
+    // The agent gives rows back, and their maps are the same on every kernel.
     let few = server.agent(&[
         "--max-clients",
         "1000",
@@ -89,7 +89,7 @@ fn vm_6_12_operations() -> Result<()> {
     checks.run("more clients than rows", || {
         who::asks_without_end(&mut Watch::begin(&server, &few)?)
     });
-    // The table is the kernel's, of a kind that all kernels have.
+    // The table is the kernel's own, of a kind that all kernels have.
     checks.run("a break-down without room", || {
         breakdown::counts_what_finds_no_room(&server, &few)
     });
@@ -102,7 +102,7 @@ fn vm_6_12_causes() -> Result<()> {
     let mut checks = Checks::new("6.12 causes");
     let (server, agent) = serving(Kernel::V6_12)?;
     time_is_where_it_went(&server, &agent, &mut checks)?;
-    // The answer's status is the same on each kernel.
+    // The status NFS4ERR_DELAY is the same on each kernel.
     checks.run("a client that is put off", || {
         put_off::a_client_is_told(&server, &agent)
     });
@@ -127,7 +127,8 @@ fn vm_7_2_operations_and_causes() -> Result<()> {
     checks.finish()
 }
 
-/// CPUs that could be added to 6.1, as to many a virtual machine. Later kernels take none of QEMU's for possible.
+/// CPUs that could be added to the machine of 6.1, as to many virtual machines. Later kernels take none of QEMU's absent CPUs for
+/// possible.
 const POSSIBLE: u32 = 64;
 
 pub fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
@@ -144,12 +145,12 @@ pub fn serving(kernel: Kernel) -> Result<(Server, Agent)> {
         .also_export("scratch")
         .clients(3)
         .start()?;
-    // As many series as there will be clients: nobody is `other`.
+    // The agent has as many series as there will be clients: none is counted in `other`.
     let agent = server.agent(&["--max-clients", "1000"])?;
     Ok((server, agent))
 }
 
-/// Every operation is counted, and is its client's and its export's.
+/// Checks that every operation is counted, for its client and its export.
 fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     let (server, agent) = serving(kernel)?;
     checks.run("the kernel", || call_counts::the_kernel_is(&server, kernel));
@@ -159,8 +160,8 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
         }
         Ok(())
     });
-    // What each kernel does in its own way shows in the first of each kind. By how many there are only matters where events
-    // may be missed at any time: with two CPUs, and on 7.2, where the kernel skips some.
+    // The first operation of each kind shows a difference between kernels. The number of operations matters only if events may be
+    // missed at any time: with two CPUs, and on 7.2, where the kernel skips some programs.
     let operations = if kernel == Kernel::V6_1 {
         10_000
     } else {
@@ -228,7 +229,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     checks.run("the kernel log", || {
         call_counts::the_kernel_log_is_clean(&server)
     });
-    // 6.1 keeps no program from running, and a reply of it does not say where its status is (rq_accept_statp, 6.4).
+    // 6.1 skips no program by itself, and its replies have no pointer to their status (rq_accept_statp, 6.4).
     if kernel != Kernel::V6_1 {
         checks.run("skipped programs", || {
             coverage::survives_skipped_programs(&server)
@@ -243,7 +244,7 @@ fn operations(kernel: Kernel, checks: &mut Checks) -> Result<(Server, Agent)> {
     Ok((server, agent))
 }
 
-/// What a cause adds is in its phase, and slow operations are reported one by one.
+/// Checks that the time that a cause adds is in its phase, and that slow operations are reported one by one.
 fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
     causes::make_files(server)?;
     let switches = BySwitches::begin(server, agent)?;
@@ -253,6 +254,9 @@ fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) ->
     });
     checks.run("requests that are stuck", || {
         stuck::requests_are_told(server, agent)
+    });
+    checks.run("a server that does not stop", || {
+        outstanding::a_server_that_does_not_stop(server, agent)
     });
     run_all(
         server,
@@ -264,13 +268,13 @@ fn time_is_where_it_went(server: &Server, agent: &Agent, checks: &mut Checks) ->
 
 pub type Check = fn(&mut Watch) -> Result<()>;
 
-/// Every CPU online, and the kernel's own sizes of socket buffers (net/ipv4/tcp.c).
+/// Script that brings every CPU online, and restores the kernel's own sizes of socket buffers (net/ipv4/tcp.c).
 const USUAL: &str = "
 cpus_online 1
 echo 4096 16384 4194304 >/proc/sys/net/ipv4/tcp_wmem
 ";
 
-/// Checks whose windows follow each other. What one that fails has left half done is not of the next one's.
+/// Runs checks whose windows follow each other. A failed check's unfinished work is not part of the next one's window.
 fn run_all(
     server: &Server,
     agent: &Agent,
@@ -304,22 +308,22 @@ fn vm_7_2_matrix_and_logs_and_disks() -> Result<()> {
     logs_and_disks(Kernel::V7_2)
 }
 
-/// A server with one client, whose disk and whose log's disk can be made slow.
+/// Boots a server with one client, whose disk and log disk can be made slow.
 fn with_a_log_disk(kernel: Kernel) -> Result<Server> {
     let server = Server::boot(kernel).driven().export("ext4").delayed();
     server.external_log().clients(1).start()
 }
 
-/// Writes to one file system after the other, on which it is reported as the kernel does; then what is measured is true.
+/// Writes to one file system after the other, with the agent's counts equal to the kernel's; then checks that measurements are true.
 fn logs_and_disks(kernel: Kernel) -> Result<()> {
     let mut checks = Checks::new(&format!("{kernel} logs and disks"));
     let server = with_a_log_disk(kernel)?;
-    // Mounts are looked at all the while, so that the kernel accepts both at once.
+    // The probe of mounts is on all the time, so that the kernel accepts both at once.
     let agent = server.agent(&["--client"])?;
     if kernel == Kernel::V7_2 {
         checks.run("matrix", || matrix::is_as_the_agent_says(&server, &agent));
     }
-    // Logs are looked at without phases, too.
+    // Logs are measured without phases, too.
     let bare = match kernel {
         Kernel::V6_1 => Some(server.agent(&["--no-phases"])?),
         _ => None,
@@ -341,13 +345,13 @@ fn logs_and_disks(kernel: Kernel) -> Result<()> {
     checks.finish()
 }
 
-/// What else is checked while this file system is exported. The raw client's calls meet another one on each kernel.
+/// Further checks while this file system is exported. The raw client calls another file system on each kernel.
 fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
     let kernel = server.kernel();
     let mut run = |name: &str, check: &dyn Fn() -> Result<()>| {
         let ended = checks.run(&format!("{name} on {fs}"), check);
         if ended.is_none() {
-            // Those that come next find disks that do not wait, or fail as well.
+            // The next checks need disks without a delay.
             let _ = disks::all_are_fast(server);
         }
     };
@@ -384,7 +388,7 @@ fn on(fs: &str, server: &Server, agent: &Agent, checks: &mut Checks) {
     }
 }
 
-/// BTF of this kernel's modules has copies of the kernel's own types. A program that has the verifier prove a type may be refused
+/// BTF of this kernel's modules has copies of the kernel's own types. The verifier may refuse a program that needs a type proven
 /// here, and an alternative must do.
 #[test]
 fn vm_6_18_matrix_and_types_of_their_own() -> Result<()> {
@@ -454,7 +458,7 @@ fn vm_6_12_outlives_changes_and_says_what_is_missing() -> Result<()> {
     checks.finish()
 }
 
-/// Its nfsd has dynamic threads.
+/// The nfsd of this kernel has dynamic threads.
 #[test]
 fn vm_7_2_outlives_changes() -> Result<()> {
     let mut checks = Checks::new("7.2 changes");
@@ -477,7 +481,7 @@ fn vm_7_2_outlives_changes() -> Result<()> {
         call_counts::a_mixed_load_is_counted(&server, &agent, 3_000)
     });
     server.client(0).unmount_all()?;
-    // What a call is without a delegation is the client's, and was counted on 6.12.
+    // A call without a delegation depends on the client alone, and was counted on 6.12.
     versions::are_counted_with_delegations(&server, &agent, &mut checks);
     checks.run("the agent stops", || agent.stop());
     checks.finish()
@@ -493,7 +497,7 @@ fn vm_6_12_matrix_and_zfs() -> Result<()> {
     zfs(Kernel::V6_12)
 }
 
-/// With BTF of the module (6.12) and without (6.1).
+/// ZFS with BTF of the module (6.12) and without (6.1).
 fn zfs(kernel: Kernel) -> Result<()> {
     let mut checks = Checks::new(&format!("{kernel} ZFS"));
     let server = Server::boot(kernel)

@@ -1,4 +1,4 @@
-//! The lab cleans up behind itself.
+//! The lab removes everything that it leaves on the host.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use lab::Kernel;
 
 #[test]
 fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
-    // Who runs tests in the background may have them ignore it.
+    // A caller that runs tests in the background may have set SIGINT to be ignored.
     let mut shell = Command::new("env")
         .arg("--default-signal=INT")
         .arg(lab::lab_program()?)
@@ -27,7 +27,7 @@ fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
         .map_while(Result::ok)
         .find(|line| line.contains("is shared"));
     let ready = ready.context("lab shell ended before its machine was up")?;
-    // Its name ends with the slot that was free.
+    // The machine's name ends with the number of its directory.
     let owner = format!("{}-{}-", Kernel::V6_12, shell.id());
     let machine = ready
         .split(['/', ' '])
@@ -35,7 +35,7 @@ fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
         .with_context(|| format!("{owner} is not in: {ready}"))?
         .to_owned();
 
-    // As a terminal does it: to everything in the foreground.
+    // A terminal sends SIGINT to the whole foreground group.
     let killed = Command::new("kill")
         .args(["-INT", "--", &format!("-{}", shell.id())])
         .status()?;
@@ -51,11 +51,11 @@ fn vm_ctrl_c_leaves_nothing_behind() -> Result<()> {
     Ok(())
 }
 
-/// The command lines of the processes that have this word in them.
+/// Command lines of processes that contain this word.
 fn processes_naming(word: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        // Processes end while they are looked at.
+        // A process may end between both readings.
         let line = fs::read(entry?.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         if line.contains(word) {

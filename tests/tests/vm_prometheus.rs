@@ -1,10 +1,10 @@
-//! Every query of every dashboard and every rule, asked of real Prometheus servers that scrape a busy agent: they must
-//! answer, and have something to say.
+//! Every query of every dashboard and every rule, evaluated by real Prometheus servers that scrape a busy agent: each must answer
+//! with data.
 
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::monitoring::{
@@ -15,36 +15,36 @@ use nfscope_model::{Info, Kind, Sample as Counted, Series, family, phase};
 
 use crate::page;
 
-/// What is exported beside ZFS, for each client one.
+/// File systems that are exported beside ZFS, one for each client.
 const JOURNALS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// Seconds between two scrapes; emulated, one takes a good part of a second.
+/// Seconds between two scrapes; an emulated one takes a good part of a second.
 const INTERVAL: u64 = 3;
-/// What Grafana makes of $__rate_interval with it.
+/// Range that Grafana substitutes for $__rate_interval at this interval.
 const RATE_INTERVAL: &str = "12s";
-/// So many scrapes of each job before anything is asked.
+/// Number of scrapes of each job before the first query.
 const SCRAPES: f64 = 8.0;
-/// What a dashboard is to show: the time of those scrapes.
+/// Seconds that a dashboard shows: the time of those scrapes.
 const SHOWN: u64 = 24;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// As the example configuration calls it: native histograms where the server stores them.
+/// Job of the example configuration: native histograms if the server stores them.
 const JOB: &str = "nfscope";
-/// Summaries in text: see `agent/nfscope/src/exposition/classic_edges.rs`.
+/// Families that are summaries in text: see `agent/serve/src/exposition/classic_edges.rs`.
 const WITHOUT_BUCKETS: [&str; 4] = [
     "nfscope_compound_ops",
     "nfscope_session_slots_used",
     "nfscope_block_queue_seconds",
     "nfscope_block_device_seconds",
 ];
-/// The newer server's second job, which stores both kinds.
+/// Second job of the newer server, which stores both kinds of histograms.
 const BOTH: &str = "nfscope-both";
 
 #[test]
 fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     let started = Instant::now();
     let done = |what: &str| println!("{what} after {:.0?}", started.elapsed());
-    // One CPU: a second would be emulated by the same thread, and the two would wait for each other.
+    // The machine has one CPU: the same thread would emulate a second one, and the two would wait for each other.
     let server = Server::boot(Kernel::V6_12)
         .export("zfs")
         .external_log()
@@ -52,10 +52,10 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
         .clients(3)
         .start()?;
     done("booted");
-    // First of all, so that it need not attach to everything at once. The clients are mounts of this host, too.
+    // The agent starts first, so that it need not attach to everything at once. The clients are mounts of this host, too.
     server.sh("modprobe -a nfs nfsv3 nfsv4")?;
     let agent = server.agent(&["--client"])?;
-    // One emulated machine has to be server, clients and agent: without this a scrape waits its turn for seconds.
+    // A single emulated machine is server, clients and agent: without this priority a scrape waits for seconds.
     server.sh(&format!("renice -n -15 -p $(pidof {})", agent.process()))?;
     done("agent");
     export_journals(&server)?;
@@ -64,8 +64,11 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     done("mounted");
     let load = load(&server, &journals)?;
     done("under load");
-    let older = Prometheus::start(Release::Older, &configuration(Release::Older, &agent)?)?;
-    let newer = Prometheus::start(Release::Newer, &configuration(Release::Newer, &agent)?)?;
+    let scraper = |release| {
+        let configuration = configuration(release, &agent, server.dir())?;
+        Prometheus::start(release, &configuration)
+    };
+    let (older, newer) = (scraper(Release::Older)?, scraper(Release::Newer)?);
     let asked = [(&older, JOB), (&newer, JOB), (&newer, BOTH)];
     for (prometheus, job) in asked {
         wait_for_scrapes(prometheus, job)?;
@@ -74,7 +77,7 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
 
     let asking = Instant::now();
     let mut wrong = everything_is_asked(&asked, &newer)?;
-    // On a busy host scrapes fail, and then a rate has no two of them.
+    // Scrapes fail on a busy host, and a rate needs two of them.
     while !wrong.is_empty() && asking.elapsed() < PATIENCE {
         done(&format!("{} without an answer", wrong.len()));
         thread::sleep(Duration::from_secs(INTERVAL));
@@ -92,14 +95,14 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     probes_missing_knows_what_is_required(&newer, &agent)?;
     promtool_accepts_what_the_agent_says(&server, &agent)?;
     done("promtool");
-    // Here, because a browser on the host goes by the host's clock, as Prometheus does.
+    // The page is tested here, because a browser on the host uses the host's clock, as Prometheus does.
     drop(load);
     page::shows_what_the_counters_say(&server, &agent)?;
     done("the page");
     Ok(())
 }
 
-/// The queries and rules that have no answer now.
+/// Queries and rules that have no answer now.
 fn everything_is_asked(asked: &[(&Prometheus, &str)], parser: &Prometheus) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for (prometheus, job) in asked {
@@ -117,7 +120,7 @@ fn everything_is_asked(asked: &[(&Prometheus, &str)], parser: &Prometheus) -> Re
     Ok(wrong)
 }
 
-/// The other file systems whose logs nfscope knows, in memory, below the export.
+/// Exports the other file systems with a journal, in memory, below the export.
 fn export_journals(server: &Server) -> Result<()> {
     server.sh("set -e
         sysctl -qw kernel.bpf_stats_enabled=1
@@ -141,7 +144,7 @@ fn export_journals(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Where each client has the whole export, and one of the journals. Before there is a load, because a mount under one takes
+/// Mounts the whole export and one of the journals at each client. This is done before the load, because a mount under load takes
 /// long.
 fn mount(server: &Server) -> Result<Vec<String>> {
     let mut journals = Vec::new();
@@ -153,8 +156,7 @@ fn mount(server: &Server) -> Result<Vec<String>> {
     Ok(journals)
 }
 
-/// The mixed load on ZFS, and on each of the others, by a client of its own, writes that must be durable and reads that
-/// the client has not in memory.
+/// Runs the mixed load on ZFS. On each of the others a client of its own makes durable writes, and reads that miss its cache.
 fn load(server: &Server, journals: &[String]) -> Result<Vec<Running>> {
     let mixed = Load::mixed().versions(&["4.2"]).endless();
     let mut running = vec![server.start_load(mixed)?];
@@ -173,10 +175,10 @@ fn load(server: &Server, journals: &[String]) -> Result<Vec<Running>> {
 }
 
 /// The example configuration, with this agent and the rules of this workspace.
-fn configuration(release: Release, agent: &Agent) -> Result<String> {
+fn configuration(release: Release, agent: &Agent, into: &Path) -> Result<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/prometheus.yml");
     let mut text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let rules = rules_without_intervals()?;
+    let rules = rules_without_intervals(into)?;
     let agent = agent.address().to_string();
     let interval = format!("_interval: {INTERVAL}s");
     for (of_the_example, times, here) in [
@@ -203,10 +205,10 @@ fn configuration(release: Release, agent: &Agent) -> Result<String> {
     Ok(text)
 }
 
-/// Copies of the rules of this workspace, all evaluated as often as the configuration says. Objectives are evaluated once a minute,
-/// which is later than anything is asked here.
-fn rules_without_intervals() -> Result<String> {
-    let into = lab::target_dir()?.join(format!("rules-in-vm-{}", std::process::id()));
+/// Writes copies of the rules of this workspace, without intervals of their own: the configuration's interval counts. Objectives are
+/// evaluated once a minute, which is later than the queries of this test.
+fn rules_without_intervals(into: &Path) -> Result<String> {
+    let into = into.join("rules");
     fs::create_dir_all(&into).with_context(|| format!("creating {}", into.display()))?;
     for file in ["recording.yml", "slo.yml", "alerts.yml"] {
         let from = dashboards().join("rules").join(file);
@@ -217,9 +219,24 @@ fn rules_without_intervals() -> Result<String> {
 }
 
 fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
-    let started = Instant::now();
     let enough = format!("sum_over_time(up{{job=\"{job}\"}}[1h]) >= {SCRAPES}");
-    while prometheus.query(&enough)?.is_empty() {
+    wait_for(prometheus, job, &enough)
+}
+
+/// Waits for a scrape that began after this call, so that it contains everything that the agent had before.
+fn wait_for_another_scrape(prometheus: &Prometheus, job: &str) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+    let up = format!("up{{job=\"{job}\"}}");
+    wait_for(
+        prometheus,
+        job,
+        &format!("timestamp({up}) > {now} and {up} == 1"),
+    )
+}
+
+fn wait_for(prometheus: &Prometheus, job: &str, answered: &str) -> Result<()> {
+    let started = Instant::now();
+    while prometheus.query(answered)?.is_empty() {
         if started.elapsed() > PATIENCE {
             let targets = prometheus.query("up")?;
             bail!(
@@ -232,7 +249,7 @@ fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks everything that a dashboard asks, as Grafana would.
+/// Evaluates every query of a dashboard, as Grafana would.
 fn ask_dashboard(
     prometheus: &Prometheus,
     job: &str,
@@ -250,7 +267,7 @@ fn ask_dashboard(
             } else {
                 prometheus.query_range(&expression, SHOWN, INTERVAL)
             };
-            // Of a heat map's two queries, one is for each kind of histogram. Disks have native ones only.
+            // A heat map has one query for each kind of histogram. Disks have native ones only.
             let needs_native = target.expression.starts_with("histogram_quantile(")
                 && !target.expression.contains("_bucket{");
             let expected = match target.format {
@@ -265,8 +282,8 @@ fn ask_dashboard(
     Ok(())
 }
 
-/// A rule has been evaluated, and what it looks at is there: alerts mostly find nothing, so each comparison is made to
-/// tell its result instead of choosing by it.
+/// Checks that a rule has been evaluated, and that its metrics exist. Alerts mostly find nothing, so each comparison is changed to
+/// return its result instead of filtering by it.
 fn ask_rule(
     prometheus: &Prometheus,
     parser: &Prometheus,
@@ -284,7 +301,7 @@ fn ask_rule(
     if rule.kind == "recording" {
         expression.clone_from(&rule.name);
         let wants = Wants::of(&parser.parse(&rule.query)?);
-        // An objective is a number.
+        // The rule of an objective is a number.
         let known = !wants.metrics.is_empty() || rule.query.starts_with("vector(");
         ensure!(known, "{}: {}", rule.name, rule.query);
     } else {
@@ -298,10 +315,10 @@ fn ask_rule(
     Ok(())
 }
 
-/// Whether a server may have nothing of it: rare phases have no series before they first occur, and what a change is worth is
-/// computed while there are findings. No client waits for a slot of its session, holds a layout or a lock, asks lockd for one, is refused, leaves replies without an
-/// acknowledgement, or has a delegation recalled here. The laundromat may run later than this test asks. Nothing is compared with last week,
-/// objectives are looked at once a minute, and the use of CPUs is told of whole five minutes.
+/// True if a server may have no data for the expression. Rare phases have no series before they first occur, and gains of changes are
+/// computed while there are findings. No client waits for a slot of its session, holds a layout or a lock, asks lockd for one, is
+/// refused, leaves replies without an acknowledgement, or has a delegation recalled here. The laundromat may run later than this
+/// test. Nothing is compared with last week, objectives are evaluated once a minute, and the use of CPUs is of whole five minutes.
 fn is_rare(expression: &str) -> bool {
     let worth = [&family::CHANGE_GAIN.info, &family::RECOMMENDED_THREADS.info];
     let seldom = [
@@ -355,13 +372,17 @@ fn expect_answer(
     ));
 }
 
-/// The older server has classic histograms, the newer one native ones, or both where it is configured to: and both count alike.
+/// Checks that the older server has classic histograms, and the newer one native ones, or both if it is configured so, and that both
+/// count alike.
 fn histograms_are_stored_as_asked(
     older: &Prometheus,
     newer: &Prometheus,
     agent: &Agent,
 ) -> Result<()> {
     let snapshot = agent.snapshot()?;
+    for (prometheus, job) in [(older, JOB), (newer, JOB), (newer, BOTH)] {
+        wait_for_another_scrape(prometheus, job)?;
+    }
     let mut seen = 0;
     for (f, series) in snapshot.filled() {
         let filled = |s: &Series| matches!(&s.sample, Counted::Histogram(h) if h.count() > 0);
@@ -372,21 +393,22 @@ fn histograms_are_stored_as_asked(
         seen += 1;
         let summary = WITHOUT_BUCKETS.contains(&name);
         ensure!(
-            older.query(&format!("{name}_bucket"))?.is_empty() == summary,
+            older.query(&last(&format!("{name}_bucket")))?.is_empty() == summary,
             "{name}: not the classic buckets that it should have"
         );
         ensure!(
-            !older.query(&format!("{name}_count"))?.is_empty(),
+            !older.query(&last(&format!("{name}_count")))?.is_empty(),
             "{name}: no count"
         );
         for job in [JOB, BOTH] {
-            let native = newer.query(&format!("{name}{{job=\"{job}\"}}"))?;
+            let native = newer.query(&last(&format!("{name}{{job=\"{job}\"}}")))?;
+            ensure!(!native.is_empty(), "{name} of {job} was not scraped");
             ensure!(
-                !native.is_empty() && native.iter().all(Sample::is_native),
-                "{name} of {job} is no native histogram"
+                native.iter().all(Sample::is_native),
+                "{name} of {job} is no native histogram: {native:?}"
             );
         }
-        let classic = newer.query(&format!("{name}_bucket{{job=\"{JOB}\"}}"))?;
+        let classic = newer.query(&last(&format!("{name}_bucket{{job=\"{JOB}\"}}")))?;
         ensure!(
             classic.is_empty(),
             "{name} of {JOB} has classic buckets, too"
@@ -397,10 +419,16 @@ fn histograms_are_stored_as_asked(
     Ok(())
 }
 
+/// Expression for the newest scrape with the series. A failed scrape ends a series for a plain selector, and scrapes of an emulated
+/// machine fail on a busy host.
+fn last(series: &str) -> String {
+    format!("last_over_time({series}[1h])")
+}
+
 fn same_in_both(newer: &Prometheus, f: &Info) -> Result<()> {
     let name = base_name(f.name);
     for part in ["count", "sum"] {
-        let of = |series: &str| format!("{name}{series}{{job=\"{BOTH}\"}}");
+        let of = |series: &str| last(&format!("{name}{series}{{job=\"{BOTH}\"}}"));
         let (native, classic) = (of(""), of(&format!("_{part}")));
         let differ = newer.query(&format!("histogram_{part}({native}) != {classic}"))?;
         ensure!(differ.is_empty(), "{name}: {part}s differ: {differ:?}");
@@ -410,7 +438,7 @@ fn same_in_both(newer: &Prometheus, f: &Info) -> Result<()> {
     Ok(())
 }
 
-/// The alert names the programs that the agent itself calls required.
+/// Checks that the alert names the programs that the agent itself marks as required.
 fn probes_missing_knows_what_is_required(newer: &Prometheus, agent: &Agent) -> Result<()> {
     let snapshot = agent.snapshot()?;
     let required = snapshot.probes.iter().filter(|p| p.required);

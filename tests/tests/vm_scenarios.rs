@@ -1,5 +1,5 @@
-//! Scenarios (`tests/scenarios/`) whose recorded window may no longer be what a machine measures: each is played again, and the diagnosis
-//! must be right of the new window, too. `windows.rs` judges the recorded ones.
+//! Scenarios (`tests/scenarios/`) whose recorded window may be out of date: each is played again, and the diagnosis must be right for
+//! the new window, too. `windows.rs` judges the recorded ones.
 
 use anyhow::{Context, Result, bail, ensure};
 use lab::scenarios::{
@@ -13,7 +13,7 @@ fn vm_6_1_stale_scenarios_are_diagnosed_right() -> Result<()> {
     play(Kernel::V6_1, "6.1 scenarios", stale(Kernel::V6_1)?)
 }
 
-/// In two machines: neighbours in the list are alike, and take as long.
+/// Two machines share the list: neighbours in it are alike, and take as long.
 #[test]
 fn vm_6_12_stale_scenarios_are_diagnosed_right_in_one_half() -> Result<()> {
     let half = stale(Kernel::V6_12)?.into_iter().step_by(2).collect();
@@ -26,7 +26,7 @@ fn vm_6_12_stale_scenarios_are_diagnosed_right_in_the_other_half() -> Result<()>
     play(Kernel::V6_12, "6.12 scenarios, half 2", half.collect())
 }
 
-/// Needs an agent that goes on for several windows: no recorded window shows it.
+/// A finding ends with its cause. Only an agent that goes on for several windows shows that, and no recorded window does.
 #[test]
 fn vm_6_12_a_finding_ends_with_its_cause() -> Result<()> {
     let runner = Runner::boot(Kernel::V6_12)?;
@@ -45,7 +45,7 @@ fn stale(kernel: Kernel) -> Result<Vec<Scenario>> {
     Ok(stale)
 }
 
-/// Boots a machine only where there is something to play.
+/// Plays scenarios; boots no machine without any.
 fn play(kernel: Kernel, title: &str, scenarios: Vec<Scenario>) -> Result<()> {
     println!("{title}: {} recorded windows are stale", scenarios.len());
     if scenarios.is_empty() {
@@ -59,7 +59,7 @@ fn play(kernel: Kernel, title: &str, scenarios: Vec<Scenario>) -> Result<()> {
     checks.finish()
 }
 
-/// Each scenario is a check of its own.
+/// Plays each scenario as a check of its own.
 fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks) {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
@@ -83,8 +83,8 @@ fn causes_are_named(runner: &Runner, scenarios: &[Scenario], checks: &mut Checks
     println!("{}", matrix(&verdicts));
 }
 
-/// The load goes on when its log has become fast again: the agent, which evaluates every ten seconds, clears the finding
-/// within three windows, and finds nothing else in it.
+/// The load goes on after its log has become fast again: the agent, which evaluates every ten seconds, clears the finding within
+/// three windows, and has no other finding in it.
 fn a_finding_ends_with_its_cause(runner: &Runner) -> Result<()> {
     let scenarios = all_scenarios()?;
     let scenario = scenarios.iter().find(|s| s.name == "over-slow-log");

@@ -14,19 +14,19 @@ fn vm_6_12_a_log_device_helps_and_nfscope_says_by_how_much() -> Result<()> {
     println!("{}", table(&halves));
     let [without, with] = &halves;
     let mean = |h: &Half| h.write.mean().unwrap_or(0.0);
-    // Beyond the 99 % are four of 400 operations: too few where a busy host makes the clock leap.
+    // Four of 400 operations are above the 99 % quantile: too few on a busy host, which makes the clock leap.
     let p90 = |h: &nfscope_model::Histogram| h.quantile(0.9).unwrap_or(0.0);
 
-    // The log's bytes move from the pool's disk to the log device, all of them.
+    // All bytes of the log move from the pool's disk to the log device.
     assert_eq!((without.separate, with.separate), (Some(0.0), Some(1.0)));
     assert!(without.bytes[0] > 0.0 && without.bytes[1] == 0.0);
     assert!(with.bytes[1] > 0.0);
     assert!(with.bytes[0] <= without.bytes[0] * 0.02, "{:?}", with.bytes);
 
-    // Every WRITE waits for the log, before and after; only for how long differs. The machine counts instructions, so
-    // that its times do not depend on the host's.
+    // Every WRITE waits for the log, before and after; only the length differs. The machine counts instructions, so that its times do
+    // not depend on the host's.
     for half in &halves {
-        // Files that are created and removed wait for it as well.
+        // CREATE and REMOVE wait for the log as well.
         assert!(half.wait.count() >= half.write.count());
         let ops = merged(&half.window.delta, &family::OP_DURATION.info, |_| true);
         assert!(half.wait.sum <= ops.map_or(0.0, |h| h.sum));
@@ -36,7 +36,7 @@ fn vm_6_12_a_log_device_helps_and_nfscope_says_by_how_much() -> Result<()> {
     assert!(mean(without) > 8.0 * mean(with));
     assert!(with.rate > 8.0 * without.rate);
 
-    // And nothing else: what changed its number a WRITE is the pool's disk and its log.
+    // No other cost of a WRITE changes than those of the pool's disk and its log.
     assert!(
         (0.5..2.0).contains(&(with.cpu / without.cpu)),
         "{} {}",

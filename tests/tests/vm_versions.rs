@@ -5,7 +5,7 @@ use lab::{Kernel, Server};
 
 use crate::versions;
 
-/// It counts instructions: what a busy host adds to an open is no part of it.
+/// An icount machine: time that a busy host adds to an open is not in its clock.
 #[test]
 fn vm_a_distant_open_is_its_round_trips() -> Result<()> {
     let server = Server::boot(Kernel::V6_12)

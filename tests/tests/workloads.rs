@@ -1,4 +1,4 @@
-//! What `nfscope workload` promises of each workload arrives at a server, as the agent there counts it.
+//! Operations that `nfscope workload` promises for each workload arrive at a server, as the agent there counts them.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use nfscope_model::family;
 
 type Counts = BTreeMap<String, u64>;
 
-/// Each workload, which is a check.
+/// Runs each workload as a check.
 pub fn run_over_nfs(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
-    // Each workload's name stands at the beginning of a line, and what is said of it is indented.
+    // The name of each workload begins a line, and its description is indented.
     let list = server
         .sh(&format!(
             "{} workload list",
@@ -20,7 +20,7 @@ pub fn run_over_nfs(server: &Server, agent: &Agent, checks: &mut Checks) -> Resu
         .stdout;
     let names: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ')).collect();
     assert_eq!(names.len(), 9, "{list}");
-    // Over version 3 those that differ most: their files are created, opened and made durable in another way.
+    // Over version 3 the two that differ most are enough: their files are created, opened and made durable in another way.
     let of_3 = ["database", "metadata"];
     for (version, names) in [("3", of_3.as_slice()), ("4.2", &names)] {
         for name in names {
@@ -29,7 +29,7 @@ pub fn run_over_nfs(server: &Server, agent: &Agent, checks: &mut Checks) -> Resu
             });
         }
     }
-    // When a request begins is the client's matter, whatever the version.
+    // The client decides when a request begins, whatever the version: one version is enough.
     checks.run("a workload with a rate", || open_loop(server, agent, "4.2"));
     server.client(0).unmount_all()
 }
@@ -47,7 +47,7 @@ fn runs_over(server: &Server, agent: &Agent, name: &str, version: &str) -> Resul
     let result: serde_json::Value = serde_json::from_str(&output.stdout)
         .with_context(|| format!("{name}: {}", output.stdout))?;
     assert_eq!(result["filesystem"]["version"], version, "{result}");
-    // So small that some jobs are over within some ticks of fio's clock.
+    // The runs are so short that some jobs end within some ticks of fio's clock.
     let warnings = result["warnings"].as_array().context("no warnings")?;
     let of_clock = |w: &serde_json::Value| {
         (w.as_str()).is_some_and(|w| w.contains("fio counts whole milliseconds"))
@@ -68,7 +68,7 @@ fn runs_over(server: &Server, agent: &Agent, name: &str, version: &str) -> Resul
     Ok(())
 }
 
-/// Requests of an open loop are as many as their rate says, and those that the client recorded arrive at the server.
+/// The number of requests of an open loop follows its rate, and the server gets those that the client recorded.
 fn open_loop(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     let nfscope = server.nfscope_path()?.display().to_string();
     let mount = server.client(0).mount_version(version)?;
@@ -94,13 +94,13 @@ fn open_loop(server: &Server, agent: &Agent, version: &str) -> Result<()> {
         row.and_then(|r| r["operations"].as_f64()).unwrap_or(0.0)
     };
     let all = of("create") + of("stat") + of("remove");
-    // Poisson: 200 with a standard deviation of 14.
+    // The number has a Poisson distribution: 200 with a standard deviation of 14.
     assert!((130.0..270.0).contains(&all), "{kept}");
     let (v3, v4) = operations(&seen);
     let ops = if version == "3" { v3 } else { v4 };
     println!("open loop over {version}: {ops:?}, {all} requests were recorded");
     let removed = ops.get("remove").copied().unwrap_or(0);
-    // The warm-up's come before, and those of the files that are left come at the end.
+    // The server also got the requests of the warm-up, and of files that were removed at the end.
     assert!(
         removed as f64 >= of("remove") && of("remove") > 0.0,
         "{ops:?} {kept}"
@@ -108,7 +108,7 @@ fn open_loop(server: &Server, agent: &Agent, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The operations of each workload that matter, by what is true of its job file.
+/// Checks the operations of each workload that its job file determines.
 #[track_caller]
 fn expect(name: &str, version: &str, ops: &Counts, file_sync: u64) {
     let n = |op: &str| ops.get(op).copied().unwrap_or(0);
@@ -127,8 +127,8 @@ fn expect(name: &str, version: &str, ops: &Counts, file_sync: u64) {
             assert!(read > 0 && n("write") > 0, "{name} {version}: {ops:?}");
         }
         "metadata" => {
-            // Twice 8 processes of 20 files: the warm-up and the repeat.
-            // One more of NFSv4 for the directory, which has no RMDIR.
+            // Twice 8 processes of 20 files: the warm-up and the repeat. NFSv4 has one more REMOVE for the directory, because it has
+            // no RMDIR.
             let files = n("remove") - u64::from(version != "3");
             assert_eq!(files, 320, "{name} {version}: {ops:?}");
             assert!(opens >= 320, "{name} {version}: {ops:?}");

@@ -1,5 +1,4 @@
-//! OpenZFS: the agent's account of the intent log beside OpenZFS's own (kstats), with BTF of the module (6.12) and
-//! without (6.1).
+//! OpenZFS: the agent's metrics of the intent log equal OpenZFS's own (kstats), with BTF of the module (6.12) and without (6.1).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,16 +7,16 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Checks, Delay, Disk, Kernel, Server, SlowLine};
 use nfscope_model::{Histogram, ProbeState, ProbeStatus, Snapshot, family};
 
-/// What a slow log takes longer. Not less than 50 ms: see [`lab::Delay`].
+/// Delay of a slow log. It is not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Operations of the mixed load.
 const MIXED: u64 = 3_000;
 
-/// For what happens in the background.
+/// Time limit for work in the background.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of a server that exports a pool with a spare log disk.
+/// All checks of a server that exports a pool with a spare log disk.
 pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Result<()> {
     let agent = server.agent(&["--client"])?;
     checks.run("attached", || {
@@ -42,7 +41,7 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
     checks.run("waits without a log device", || {
         every_wait_is_counted(&watch, "main")
     });
-    // Adds the log device.
+    // This check adds the log device.
     match server.kernel() {
         Kernel::V6_12 => {
             checks.run("the pool's disks are as slow as asked", || {
@@ -53,7 +52,7 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
             .sh("zpool add -f tank log /dev/mapper/log")
             .map(drop)?,
     }
-    // The next block of the log had its place already.
+    // The next block of the log was allocated before on the pool's disk.
     server.run_clients("write --times 5")?;
     checks.run("waits with a log device", || {
         every_wait_is_counted(&watch, "separate")
@@ -84,7 +83,7 @@ pub fn is_told_as_it_counts_itself(server: &Server, checks: &mut Checks) -> Resu
     Ok(())
 }
 
-/// How programs attach here.
+/// State of programs that are attached on this kernel.
 fn attached(server: &Server) -> ProbeState {
     match server.kernel() {
         Kernel::V6_1 => ProbeState::Fallback,
@@ -92,7 +91,7 @@ fn attached(server: &Server) -> ProbeState {
     }
 }
 
-/// What OpenZFS counts of all intent logs.
+/// Counters of OpenZFS for all intent logs.
 fn zil(server: &Server) -> Result<BTreeMap<String, u64>> {
     let text = server.sh("cat /proc/spl/kstat/zfs/zil")?.stdout;
     let fields = text.lines().skip(2).filter_map(|l| {
@@ -102,7 +101,7 @@ fn zil(server: &Server) -> Result<BTreeMap<String, u64>> {
     Ok(fields.collect())
 }
 
-/// Windows of what OpenZFS counted and the agent saw.
+/// Windows of OpenZFS's counters and the agent's.
 struct Watch<'a> {
     server: &'a Server,
     agent: &'a Agent,
@@ -121,7 +120,7 @@ impl<'a> Watch<'a> {
         Ok(Watch { server, agent })
     }
 
-    /// At a moment when nothing moves: OpenZFS counts when a commit begins, the agent when it ends.
+    /// Counters at a moment without a commit: OpenZFS counts the begin of a commit, and the agent its end.
     fn settled(&self) -> Result<(BTreeMap<String, u64>, Snapshot)> {
         let started = Instant::now();
         let mut last = zil(self.server)?;
@@ -179,7 +178,7 @@ impl Window {
         n.unwrap_or(0.0) as u64
     }
 
-    /// The sum of a family's counters in the window, whatever their pool, with this last label.
+    /// Sum of a family's counters in the window with this last label, over all pools.
     fn sum<const N: usize>(&self, of: &family::Family<N>, last: &str) -> u64 {
         let sums = lab::reconcile::by_last_label(&self.seen, &of.info, |_| true);
         sums.get(last).copied().unwrap_or(0.0) as u64
@@ -236,14 +235,14 @@ fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
     for of in [&family::ZFS_LWB_WRITE, &family::ZFS_LWB_FLUSH] {
         assert_eq!(w.count(w.seen.hist(of, ["tank", target])), blocks);
     }
-    // From 2.2 on OpenZFS counts what it writes, too; before, only what is in it.
+    // From 2.2 on OpenZFS also counts the bytes that it writes; before, only the contents.
     let bytes = w.bytes(target);
     match w.counted.get(&format!("zil_itx_metaslab_{kind}_write")) {
         Some(&written) => assert_eq!(bytes, written),
         None => ensure!(bytes >= w.counted(&format!("zil_itx_metaslab_{kind}_bytes"))),
     }
     assert_eq!(w.bytes(other), 0);
-    // One disk each: what it got is what was written.
+    // Each place is a single disk, which got all bytes written.
     assert_eq!(w.sum(&family::ZFS_LOG_DEVICE, target), bytes);
     assert_eq!(w.sum(&family::ZFS_LOG_DEVICE, other), 0);
     let separate = w.after.value(&family::LOG_SEPARATE, ["zfs", "tank"]);
@@ -251,7 +250,7 @@ fn every_wait_is_counted(watch: &Watch, target: &str) -> Result<()> {
     Ok(())
 }
 
-/// What kstats tell of: 2.1 has them for all pools together.
+/// Label of kstats: 2.1 has them for all pools together.
 fn volume(watch: &Watch) -> &'static str {
     match watch.server.kernel() {
         Kernel::V6_1 => "all",
@@ -259,7 +258,7 @@ fn volume(watch: &Watch) -> &'static str {
     }
 }
 
-/// The same load with a fast and a slow log: what is added is in phase `log`.
+/// Loads with a fast and a slow log: the added time is in phase `log`.
 fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
     for (version, op) in [("3", "write"), ("4.2", "commit")] {
         let phases = |delay| -> Result<BTreeMap<String, f64>> {
@@ -272,7 +271,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
                 |l| l[0] == version && l[1] == op,
             ))
         };
-        // More than once if need be: the host takes CPUs away when it likes.
+        // The check is repeated if needed, because the host may take CPUs away at any time.
         let mut wrong = String::new();
         let found = (0..3).try_fold(false, |found, _| -> Result<bool> {
             if found {
@@ -292,7 +291,7 @@ fn a_slow_log_is_found_in_phase_log(watch: &Watch) -> Result<()> {
         })?;
         ensure!(found, "{wrong}");
     }
-    // A single operation says which dataset it is on.
+    // A slow operation has the dataset that it is on.
     let listener = watch.agent.slow("over=50ms&op=write")?;
     watch.server.run_clients("write --times 3")?;
     let started = Instant::now();
@@ -338,7 +337,7 @@ fn what_is_not_durable_is_told(watch: &Watch) -> Result<()> {
     Ok(())
 }
 
-/// The log device is there, and the data go past it.
+/// A log device exists, and the data bypass it.
 fn a_bypassed_log_is_told(watch: &Watch) -> Result<()> {
     let mount = watch.server.client(0).mount_v4_2()?;
     let script = |file: &str| {
@@ -374,7 +373,7 @@ fn datasets(seen: &Snapshot) -> Vec<String> {
     series.map(|s| s.labels[1..].join(" ")).collect()
 }
 
-/// Exports that lose acknowledged writes, and why.
+/// Exports that lose acknowledged writes, with the reason.
 fn not_durable(seen: &Snapshot) -> Vec<String> {
     let series = seen.series(&family::NOT_DURABLE.info).iter();
     series.map(|s| s.labels.join(" ")).collect()
@@ -397,7 +396,7 @@ fn pools(agent: &Agent) -> Result<Vec<String>> {
 
 fn pools_come_and_go(watch: &Watch) -> Result<()> {
     let server = watch.server;
-    // What an agent has read a moment ago, it tells again.
+    // The agent repeats its last reading for a moment.
     let reported = |want: &[&str]| -> Result<()> {
         let started = Instant::now();
         loop {
@@ -424,21 +423,22 @@ fn pools_come_and_go(watch: &Watch) -> Result<()> {
     reported(&["tank", "two"])?;
     server.sh("zpool destroy two")?;
     reported(&["tank"])?;
-    // And what is left counts on. Sharing and unsharing, zpool has exportfs forget what /etc/exports does not have.
+    // The remaining pool is still counted. When zpool shares and unshares, exportfs drops exports that /etc/exports does not have, so
+    // nfsd is set up again.
     server.nfsd_start()?;
     let w = watch.during(|| server.run_clients("write --times 20").map(drop))?;
     assert_eq!(w.waits(), w.counted("zil_commit_count"));
     Ok(())
 }
 
-/// Loaded after the agent began, unloaded after it ended: what it attached is gone with it.
+/// The module is loaded after the agent began, and unloaded after it ended: no program of the agent is left.
 fn the_module_comes_and_goes(server: &Server) -> Result<()> {
     let pool = server.sh("zpool status -P tank")?.stdout;
     ensure!(
         pool.contains("\n\tlogs") && pool.contains("/dev/mapper/log"),
         "{pool}"
     );
-    // A client that has it mounted finds its file again.
+    // The file of a client must outlive the module.
     let client = server.client(0);
     client.unmount_all()?;
     let mount = client.mount_v4_2()?;
@@ -455,7 +455,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
             if !zfs.is_empty() {
                 return Ok(zfs);
             }
-            // It still attaches.
+            // The agent still attaches.
             lab::pass(Duration::from_millis(500));
         }
         bail!("the agent knows no probe of zfs");
@@ -486,7 +486,7 @@ fn the_module_comes_and_goes(server: &Server) -> Result<()> {
     };
     counts_all().context("loaded after the agent")?;
 
-    // An upgrade: detached, unloaded, loaded anew under the same agent.
+    // An upgrade detaches the probe, unloads the module and loads it again, under the same agent.
     let program = lab::nfscope_program()?;
     let url = format!("http://127.0.0.1:{}", agent.port());
     let said = server.sh(&format!("{} detach zfs --url {url}", program.display()))?;

@@ -1,4 +1,4 @@
-//! `nfscope baseline changes`: when a server changed during a recording, what of it, and by how much.
+//! `nfscope baseline changes`: the times at which a server changed during a recording, and the quantities that changed.
 
 use crate::histogram_series::HistogramSeries;
 use crate::list::began;
@@ -14,7 +14,7 @@ use nfscope_text::units::{rate, seconds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The families that are read from a recording.
+/// Families of a recording that the search reads.
 pub const FAMILIES: &[&Info] = &[
     &f::OP_DURATION.info,
     &f::RPC_DURATION.info,
@@ -23,26 +23,26 @@ pub const FAMILIES: &[&Info] = &[
     &workload::SECONDS.info,
 ];
 
-/// Windows of longer recordings are merged to so many.
+/// Most windows: those of longer recordings are merged.
 pub const MAX_WINDOWS: usize = 2880;
 
-/// The level of all series together.
+/// Level of all series together.
 const LEVEL: f64 = 0.05;
-/// Most operations that are searched; each more weakens all tests.
+/// Most operations that are searched; each further one weakens all tests.
 const MOST_OPS: usize = 3;
 
-/// One change.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
-    /// When, in milliseconds since 1970 (UTC).
+    /// Time in milliseconds since 1970 (UTC).
     pub at_ms: i64,
-    /// What: `operations per second`, `write mean`.
+    /// Quantity that changed: `operations per second`, `write mean`.
     pub what: String,
-    /// The typical value before, until the previous change.
+    /// Typical value before, until the previous change.
     pub before: f64,
-    /// And after.
+    /// Typical value after, until the next change.
     pub after: f64,
-    /// After over before.
+    /// Ratio of after to before.
     pub ratio: Interval,
     /// Probability of such a split without a change.
     pub p: f64,
@@ -50,18 +50,18 @@ pub struct Found {
     is_rate: bool,
 }
 
-/// What was searched, and what was found.
+/// Series that were searched, and the changes found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
     /// Metadata of the recording.
     pub metadata: Metadata,
-    /// In order of time.
+    /// Changes in order of time.
     pub changes: Vec<Found>,
     /// Series that were searched.
     pub searched: Vec<String>,
     /// Windows that were searched.
     pub windows: usize,
-    /// Series of which nothing can be said: too short, or each window resembles the next too much.
+    /// Series without a result: too short, or with windows that are too strongly correlated.
     pub refused: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub fn changes(c: &SeriesSet) -> Changes {
     all
 }
 
-/// The rate of all operations, the mean latency of those with the most time, and the mean wait for a thread.
+/// Series of a recording: the rate of all operations, the mean latency of those with the most time, and the mean wait for a thread.
 fn lines(c: &SeriesSet) -> Vec<Line> {
     let ratio = |y: &[f64], x: &[f64]| y.iter().zip(x).map(|(y, x)| y / x).collect();
     let mut lines = Vec::new();
@@ -120,7 +120,7 @@ fn lines(c: &SeriesSet) -> Vec<Line> {
         lines.push(Line {
             what: "operations per second".into(),
             is_rate: true,
-            // Half an operation more in each window: a logarithm for windows without operations, which an outage has.
+            // Half an operation is added to each window, so that windows without operations, as in an outage, have a logarithm.
             values: ratio(
                 &all.counts.iter().map(|n| n + 0.5).collect::<Vec<_>>(),
                 &c.lengths,
@@ -146,7 +146,7 @@ fn lines(c: &SeriesSet) -> Vec<Line> {
     if let Some(s) = c.histograms(&f::RPC_QUEUE, |_| true) {
         lines.push(mean("wait for a thread, mean".into(), &s));
     }
-    // A workload's own results count where no server was recorded: each further series weakens all tests.
+    // A workload's own results count only if no server was recorded, because each further series weakens all tests.
     if lines.is_empty() {
         for part in workload::parts(&[c]).into_iter().take(MOST_OPS) {
             let what = workload::label(&part.job, &part.operation);
@@ -167,7 +167,7 @@ fn lines(c: &SeriesSet) -> Vec<Line> {
     lines
 }
 
-/// What `nfscope baseline changes` prints.
+/// Text of `nfscope baseline changes`.
 pub fn render(c: &Changes) -> String {
     let mut out = String::new();
     if c.changes.is_empty() && !c.searched.is_empty() {

@@ -9,7 +9,7 @@ use nfscope_model::family::Info;
 use nfscope_text::units::{many, percent};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The families that are read from a recording.
+/// Families of a recording that this module reads.
 pub const FAMILIES: [&Info; 9] = [
     &f::NOT_DURABLE.info,
     &f::DURABLE_WRITES.info,
@@ -22,9 +22,9 @@ pub const FAMILIES: [&Info; 9] = [
     &f::BLOCK_FUA.info,
 ];
 
-/// Shares of writes at risk that differ by more than this differ.
+/// Difference from which on shares of writes at risk differ.
 pub(crate) const DIFFERS: f64 = 0.01;
-/// Fewer writes than this prove nothing.
+/// Least number of writes that prove something.
 const LEAST: f64 = 20.0;
 /// If fewer flushes than this come for each write that clients take for durable, most writes stay in the cache: a commit for more than a
 /// hundred writes is rare. Something else on the device may flush it from time to time.
@@ -33,20 +33,20 @@ const FLUSHED: f64 = 0.01;
 const FEWER: f64 = 20.0;
 /// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
 const UNWAITED: f64 = 0.5;
-/// If less than this share of the stable WRITEs and COMMITs was counted by export, those of some exports were not counted. Counters that
-/// are read one after the other differ by less.
+/// Share of the stable WRITEs and COMMITs counted by export, below which those of some exports were not counted. Counters that are read one
+/// after the other differ by less.
 const COUNTED: f64 = 0.9;
-/// The share must change by this much as well: otherwise a server at the limit would differ from itself.
+/// Least change of the share of WRITEs without a wait: otherwise a server at the limit would differ from itself.
 const UNWAITED_DIFFERS: f64 = 0.25;
 
-/// The reason why the durability of writes is not known.
+/// Reason why the durability of writes is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Unknown {
     /// The agent did not count durable writes.
     NotCounted,
     /// The agent did not count those of all exports, and some exports acknowledge too early.
     NotAllCounted,
-    /// The waits of their threads were not measured.
+    /// The waits of the writing threads were not measured.
     NoPhases,
     /// No thread waited for a log or a disk, on a file system whose waits are not counted.
     NoWaits,
@@ -74,49 +74,49 @@ impl Unknown {
 /// The durability of acknowledged writes in one recording, or in several.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Durability {
-    /// Exports whose writes are acknowledged too early, and why.
+    /// Exports whose writes are acknowledged too early, and the reason.
     settings: BTreeSet<(String, String)>,
     /// WRITEs and COMMITs that clients took for durable.
     durable: f64,
-    /// Part of `durable`: acknowledged too early because of a setting of their export.
+    /// Part of `durable` that was acknowledged too early because of a setting of the export.
     by_setting: f64,
-    /// Part of `durable`: the thread waited for no log and no disk.
+    /// Part of `durable` for which the thread waited for no log and no disk.
     unwaited: f64,
     unknown: BTreeSet<Unknown>,
     /// Flushes and writes with FUA, and all writes, of each block device.
     flushes: BTreeMap<String, [f64; 2]>,
 }
 
-/// In which direction durability differs.
+/// Direction in which durability differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// After loses acknowledged writes that before did not lose.
+    /// The side after loses acknowledged writes that the side before did not lose.
     Less,
-    /// Before lost acknowledged writes that after does not lose.
+    /// The side before lost acknowledged writes that the side after does not lose.
     More,
-    /// Known before, and not known after.
+    /// Durability is known before, and not known after.
     Unknown,
 }
 
 /// The difference in durability between two sides.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct DurabilityChange {
-    /// In which direction.
+    /// Direction of the difference.
     pub direction: Direction,
-    /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` where not counted, as of
-    /// those in the cache of a device.
+    /// Share of the writes that clients took for durable and that a crash could lose, before and after; `None` if it was not counted, as
+    /// for the cache of a device.
     pub at_risk: [Option<f64>; 2],
-    /// Sentence that names the export, the reason, and how many of the writes.
+    /// Sentence with the export, the reason, and the share of the writes.
     pub text: String,
-    /// The device that is never asked to flush its write cache, where that is the reason.
+    /// Device that is never asked to flush its write cache, if that is the reason.
     #[serde(skip)]
     pub(crate) unflushed: Option<String>,
 }
 
 /// A reason why one side may lose writes that the other does not.
 enum Loss {
-    /// Their share was counted, or is told as unknown.
+    /// Lost writes whose share was counted, or is reported as unknown.
     Writes(String),
     /// This device is never asked to flush its write cache, or hardly ever, as it is on the other side. Nobody counts the writes in there.
     Cache(String, &'static str),
@@ -126,7 +126,7 @@ enum Loss {
 pub(crate) const CACHE: &str = "a cache without a battery loses writes";
 
 impl Durability {
-    /// The durability during all of these recordings.
+    /// Durability during all of these recordings.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a SeriesSet>) -> Durability {
         let mut sum = Durability::default();
         for c in all {
@@ -153,7 +153,7 @@ impl Durability {
         }
     }
 
-    /// The sum of all of these.
+    /// Sum of all of these.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Durability>) -> Durability {
         let mut sum = Durability::default();
         for one in all {
@@ -199,7 +199,7 @@ impl Durability {
             of.iter().any(|([_, why], n)| *why == reason && *n > 0.0)
         };
         let early = ["async", "sync_disabled"].map(|why| (is_early(why), known.contains(&[why])));
-        // Early exports whose writes no counter has.
+        // Exports that acknowledge early and whose writes no counter has.
         let missed = early
             .iter()
             .any(|(is_early, is_counted)| *is_early && !is_counted);
@@ -230,7 +230,7 @@ impl Durability {
         }
     }
 
-    /// The share of the writes taken for durable that a crash could lose; `None` where it is not known.
+    /// Share of the writes taken for durable that a crash could lose; `None` if it is not known.
     pub fn at_risk(&self) -> Option<f64> {
         let unwaited = if self.is_unwaited() {
             self.unwaited
@@ -246,12 +246,12 @@ impl Durability {
         self.unwaited >= LEAST && self.unwaited >= UNWAITED * self.durable
     }
 
-    /// Counters are read one after the other: a part may look larger than the whole.
+    /// Part of the durable writes, at most 1: counters are read one after the other, so a part may look larger than the whole.
     fn part(&self, n: f64) -> f64 {
         (n / self.durable.max(1.0)).min(1.0)
     }
 
-    /// `/srv/a exported async, /srv/b with sync=disabled`.
+    /// Text about exports: `/srv/a exported async, /srv/b with sync=disabled`.
     fn exports<'a>(of: impl Iterator<Item = &'a (String, String)>) -> String {
         let each = of.map(|(export, why)| match why.as_str() {
             "async" => format!("{export} is exported async"),
@@ -261,7 +261,7 @@ impl Durability {
         listed(&each.collect::<Vec<_>>())
     }
 
-    /// `100.0 % of 1480 writes`; `an unknown number of writes`.
+    /// Text about lost writes: `100.0 % of 1480 writes`; `an unknown number of writes`.
     fn lost(&self) -> String {
         match self.at_risk() {
             None => "how many writes that concerns was not counted".to_owned(),
@@ -282,12 +282,12 @@ impl Durability {
         (!added.is_empty()).then_some(added)
     }
 
-    /// The reason why durability is not known, if it is not.
+    /// Reason why durability is not known, if it is not.
     pub fn unknown(&self) -> Option<&'static str> {
         self.unknown.first().map(|u| u.why())
     }
 
-    /// The writes that a crash could lose, if any are known: `/srv is exported async`.
+    /// Text about the writes that a crash could lose, if any are known: `/srv is exported async`.
     pub fn risk(&self) -> Option<String> {
         let matters = self.at_risk().is_none_or(|share| share > DIFFERS);
         match (self.settings.is_empty(), matters) {
@@ -301,7 +301,7 @@ impl Durability {
         }
     }
 
-    /// The difference between this side and the one after it, if there is one.
+    /// Difference between this side and the one after it, if there is one.
     pub fn change(&self, after: &Durability) -> Option<DurabilityChange> {
         let mut at_risk = [self.at_risk(), after.at_risk()];
         let (lossy, loss) = match (self.lost_in(after), after.lost_in(self)) {
@@ -350,13 +350,13 @@ impl Durability {
         })
     }
 
-    /// The reason why `other` may lose writes that this side does not; `None` without one.
+    /// Reason why `other` may lose writes that this side does not; `None` without one.
     fn lost_in(&self, other: &Durability) -> Option<Loss> {
         let counted = self.at_risk().is_some() && other.at_risk().is_some();
         let added = other.settings.difference(&self.settings);
         let added = Self::exports(added);
         let more = other.part(other.by_setting) > self.part(self.by_setting) + DIFFERS;
-        // Another export may have become safe meanwhile: the sum alone does not show it. Uncounted writes show nothing at all.
+        // Another export may have become safe meanwhile, which the sum alone does not show. Uncounted writes show nothing at all.
         let any = !counted || other.part(other.by_setting) > DIFFERS;
         if more || (any && !added.is_empty()) {
             return Some(Loss::Writes(match added.is_empty() {

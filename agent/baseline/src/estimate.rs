@@ -8,18 +8,18 @@ use serde::Serialize;
 /// A value, and the ends of its 95 % confidence interval if there are enough windows, and if one can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Value {
-    /// In seconds, or events per second.
+    /// Value in seconds, or events per second.
     pub value: f64,
     /// Lower end.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Half the width of the histogram bucket, relative to the value. A longer recording does not narrow the interval below it.
+    /// Half the width of the histogram bucket, relative to the value. A longer recording does not make the interval narrower than that.
     #[serde(skip)]
     pub hidden: f64,
-    /// How many independent windows would tell as much; `None` for too few windows.
+    /// Number of independent windows with the same precision; `None` for too few windows.
     pub stretches: Option<f64>,
-    /// Of a quantile: what the values beyond it are known from.
+    /// Precision of the values beyond a quantile, if this is one.
     #[serde(skip)]
     pub tail: Option<Tail>,
     /// How much its windows resemble others that are far away; `None` for too few windows.
@@ -79,7 +79,7 @@ pub fn quantile(s: &HistogramSeries, q: f64) -> Option<Value> {
     Value::new(s.total().quantile(q), measured, memory)
 }
 
-/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` where a bucket hides it.
+/// Windows on each side that detect a change of a quantile by 10 % with a power of 80 %; `None` if a bucket hides it.
 pub fn windows_to_find(s: &HistogramSeries, q: f64) -> Option<f64> {
     let measured = stats::quantile(&s.buckets, s.scheme, q)?;
     measured.windows_to_find(1.1, stats::MIN_EFFECT, 0.8, s.buckets.len())
@@ -117,7 +117,7 @@ mod tests {
         for w in 1..=20 {
             s.begin(w);
             let mut h = Histogram::new(Scheme::TIME);
-            // Neighbours differ: a trend would be one stretch.
+            // Neighbouring windows differ: with a trend all would be one stretch.
             h.add(&[(40, 90 + w as u64 * 7 % 11), (44, 10)], 1.0);
             s.add(&h);
         }
@@ -126,7 +126,7 @@ mod tests {
             assert!(v.low.unwrap() <= v.value && v.value <= v.high.unwrap());
             assert!(v.half_width().unwrap() < 0.5, "{v:?}");
         }
-        // Of few there is a value without an interval.
+        // Fewer than ten windows give a value without an interval.
         s.buckets.truncate(9);
         s.counts.truncate(9);
         s.sums.truncate(9);

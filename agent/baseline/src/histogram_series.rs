@@ -16,7 +16,7 @@ pub struct HistogramSeries {
 }
 
 impl HistogramSeries {
-    /// No window yet.
+    /// A series without windows.
     pub fn new(scheme: Scheme) -> Self {
         HistogramSeries {
             scheme,
@@ -33,8 +33,7 @@ impl HistogramSeries {
         self.sums.resize(windows, 0.0);
     }
 
-    /// Adds a histogram to the last window. The series takes the scheme that both have in common; a histogram that has none
-    /// in common with it is ignored.
+    /// Adds a histogram to the last window. The series takes the common scheme of both. A histogram without a common scheme is ignored.
     pub fn add(&mut self, h: &Histogram) {
         let Some(common) = self.scheme.common(&h.scheme) else {
             return;
@@ -52,7 +51,7 @@ impl HistogramSeries {
         }
     }
 
-    /// Gives both the scheme that they have in common, so that a difference is never one of edges.
+    /// Gives both series their common scheme, so that a difference never comes from the edges.
     pub fn align(&mut self, other: &mut HistogramSeries) {
         if let Some(common) = self.scheme.common(&other.scheme) {
             self.convert(common);
@@ -60,7 +59,7 @@ impl HistogramSeries {
         }
     }
 
-    /// Changes to a scheme that is at most as fine.
+    /// Converts to a scheme that is at most as fine.
     fn convert(&mut self, scheme: Scheme) {
         if self.scheme == scheme {
             return;
@@ -90,12 +89,12 @@ impl HistogramSeries {
         self.counts.iter().sum()
     }
 
-    /// Their sum.
+    /// Sum of the values in all windows.
     pub fn sum(&self) -> f64 {
         self.sums.iter().sum()
     }
 
-    /// Their mean.
+    /// Mean of the values in all windows.
     pub fn mean(&self) -> Option<f64> {
         (self.count() > 0.0).then(|| self.sum() / self.count())
     }
@@ -158,7 +157,7 @@ mod tests {
     fn an_agent_without_edges_at_powers_of_ten_can_be_followed() {
         let mut s = HistogramSeries::new(Scheme::TIME);
         s.begin(1);
-        // The two halves of the bucket that 1 ms divides.
+        // Both halves of the bucket that 1 ms divides.
         let at = Scheme::TIME.bucket(0.001) as u16;
         s.add(&histogram(&[(at, 2), (at + 1, 3)], 1.0));
         s.begin(2);
@@ -169,7 +168,7 @@ mod tests {
         assert_eq!(s.scheme, plain.scheme);
         let whole = whole as u16;
         assert_eq!(s.buckets, [vec![(whole, 5)], vec![(whole, 4)]]);
-        // And an agent that has them after one that has not.
+        // An agent with divided buckets follows one without.
         s.add(&histogram(&[(at, 1), (at + 1, 1)], 1.0));
         assert_eq!(s.buckets[1], [(whole, 6)]);
         assert_eq!((s.count(), s.sum()), (11.0, 2.0));

@@ -8,7 +8,7 @@ use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Letters of labels in a line; `baseline show` has all of them.
+/// Most letters of labels in a line; `baseline show` has all of them.
 const LONGEST_NOTES: usize = 80;
 
 /// Recordings as a table.

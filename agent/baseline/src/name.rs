@@ -5,7 +5,7 @@ const LONGEST: usize = 100;
 /// Checks that a name works in a shell and on a page without quotes.
 ///
 /// # Errors
-/// Which characters are allowed.
+/// When the name has other characters than the error lists.
 pub fn check(text: &str) -> Result<String, String> {
     let right = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
     match (1..=LONGEST).contains(&text.len()) && text.chars().all(right) {

@@ -1,4 +1,4 @@
-//! The progress of a recording: how precisely its target metric is known so far.
+//! Progress of a recording: the precision of its target metric so far.
 
 use crate::estimate::Value;
 use crate::histogram_series::HistogramSeries;
@@ -12,10 +12,11 @@ use nfscope_text::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// More windows are merged in pairs, because each new window evaluates all of them. Half as many still have enough independent stretches
-/// for a p99.
+/// Most windows: more are merged in pairs, because each new window evaluates all of them. Half as many still have enough independent
+/// stretches for a p99.
 const MAX_WINDOWS: usize = 1440;
-/// Events with a mean distance of a third of the time are missing from 5 % of recordings.
+/// Mean distances of rare events that a recording must span: events with a mean distance of a third of the time are missing from 5 % of
+/// recordings.
 const DISTANCES_TO_SEE: u32 = 3;
 
 /// Reason for which there is a value and no interval.
@@ -26,15 +27,15 @@ const LONG_MEMORY: &str = "windows far apart resemble each other more than neigh
 #[derive(Debug)]
 pub struct Progress {
     metric: Option<Metric>,
-    /// For every operation, until one is chosen; then for that one only.
+    /// Histograms of every operation until one is chosen; then of that one only.
     histograms: BTreeMap<String, HistogramSeries>,
     seconds: Vec<f64>,
-    /// Windows in total, and how many of them are merged into one.
+    /// Number of windows, and the number that are merged into one.
     windows: usize,
     each: usize,
     operations: u64,
     value: Option<Value>,
-    /// How precisely it is to be known, if that ends the recording.
+    /// Precision that ends the recording, if one was set.
     wanted: Option<f64>,
     looks: Looks,
     reached: bool,
@@ -105,12 +106,12 @@ impl Progress {
         self.reached |= self.looks.enough(self.windows, stretches, narrow);
     }
 
-    /// Independent stretches that the metric is known from.
+    /// Independent stretches in the metric's windows.
     fn stretches(&self) -> Option<f64> {
         self.value?.stretches
     }
 
-    /// What the values beyond a quantile are known from.
+    /// Precision of the values beyond a quantile.
     fn tail(&self) -> Option<Tail> {
         self.value?.tail
     }
@@ -162,12 +163,12 @@ impl Progress {
         self.value?.half_width()
     }
 
-    /// True when the metric is known with the wanted precision, at two looks in a row.
+    /// Returns true if the metric has the wanted precision, at two looks in a row.
     pub fn reached(&self) -> bool {
         self.reached
     }
 
-    /// Why there is no interval, or never one as narrow as wanted, although there are enough windows.
+    /// Reason why there is no interval, or never one as narrow as wanted, although there are enough windows.
     pub fn reason_without_interval(&self, wanted: f64) -> Option<String> {
         if let Some(why) = self.hidden(wanted) {
             return Some(why);
@@ -228,8 +229,8 @@ impl Progress {
         })
     }
 
-    /// Limits of a recording of this length, although the metric is known. Values beyond a quantile may come in spells that it has
-    /// not seen. A mean may be another one at another time.
+    /// Limits of a recording of this length, although the metric is known. Values beyond a quantile may come in spells that the recording
+    /// has not seen. A mean may be different at another time.
     pub fn unseen(&self, recorded: Duration) -> Option<String> {
         self.value?;
         let spells = format!(
@@ -244,7 +245,7 @@ impl Progress {
         })
     }
 
-    /// Why the histogram resolution limits the precision, if it does.
+    /// Reason why the histogram resolution limits the precision, if it does.
     fn hidden(&self, wanted: f64) -> Option<String> {
         let (metric, hidden) = (self.metric.as_ref()?, self.value?.hidden);
         (hidden > wanted).then(|| {
@@ -378,13 +379,13 @@ mod tests {
         assert_eq!(p.seconds.iter().sum::<f64>(), 40_010.0);
         assert_eq!(p.histograms["write"].count(), 4001.0 * 200.0);
         assert_eq!(p.histograms["write"].counts[1000], 200.0);
-        // Apart from the width of the bucket.
+        // The width of the bucket is not counted here.
         let value = p.value.unwrap();
         assert!(value.half_width().unwrap() - value.hidden < 0.05);
         assert!(!p.reached());
     }
 
-    /// A narrow interval of a p99 ends nothing before a window in a hundred could have shown itself, and says so.
+    /// A narrow interval of a p99 does not end the recording before one window in a hundred could have shown itself. The text says so.
     #[test]
     fn a_tail_that_few_windows_show_is_refused() {
         let p99 = crate::target_metric::parse("write").unwrap();
@@ -398,7 +399,7 @@ mod tests {
             why.contains("independent stretches, and write p99 needs 299: one stretch in 100"),
             "{why}"
         );
-        // A p90 is known from these.
+        // These windows are enough for a p90.
         let p90 = crate::target_metric::parse("write:p90").unwrap();
         let mut p = Progress::new(Some(p90), Some(1.0));
         for i in 0..150 {
@@ -409,12 +410,12 @@ mod tests {
         assert!(unseen.contains("less often than every 8m 20s"), "{unseen}");
     }
 
-    /// Nor before as many separate spells have come.
+    /// A recording does not end either before the least number of separate spells has come.
     #[test]
     fn a_tail_of_few_spells_is_refused() {
         let p90 = crate::target_metric::parse("write:p90").unwrap();
         let mut p = Progress::new(Some(p90), Some(10.0));
-        // A spell of four windows in forty.
+        // Spells of four windows in forty.
         for i in 0..520 {
             p.add(&window(if i % 40 < 4 { 99 } else { 1 + i * 7 % 3 }));
         }

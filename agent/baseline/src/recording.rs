@@ -10,13 +10,13 @@ use std::time::Duration;
 pub struct Metadata {
     /// Name, unique in a store.
     pub name: String,
-    /// When it began, in milliseconds since 1970 (UTC).
+    /// Begin in milliseconds since 1970 (UTC).
     pub began_ms: i64,
-    /// The server's name.
+    /// Name of the server.
     pub host: String,
-    /// The server's kernel (uname -r); `None` if the agent did not report it.
+    /// Kernel of the server (uname -r); `None` if the agent did not report it.
     pub kernel: Option<String>,
-    /// The agent's release and commit.
+    /// Release and commit of the agent.
     pub agent: String,
     /// Nominal length of a window; seconds in JSON.
     #[serde(rename = "interval_seconds", serialize_with = "seconds")]
@@ -29,7 +29,7 @@ pub struct Metadata {
 pub const CLASSIC: (&str, &str) = ("histograms", "classic");
 
 impl Metadata {
-    /// True where nothing is known of where values lie between few edges, so that quantiles are guesses.
+    /// Returns true if histograms have few edges, so that quantiles are guesses.
     pub fn has_few_edges(&self) -> bool {
         self.labels.get(CLASSIC.0).is_some_and(|v| v == CLASSIC.1)
     }
@@ -43,7 +43,7 @@ pub(super) fn seconds<S: Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Err
 /// Identifies one series; windows refer to it by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesKey {
-    /// The number.
+    /// Number of the series.
     pub id: u32,
     /// Name of the metric family; unknown here if a later version recorded it.
     pub family: String,
@@ -100,12 +100,12 @@ impl From<&nfscope_model::Sample> for Sample {
     }
 }
 
-/// One window as it was recorded.
+/// A window as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedWindow {
-    /// When it began, in milliseconds since 1970 (UTC).
+    /// Begin in milliseconds since 1970 (UTC).
     pub began_ms: i64,
-    /// How long it was.
+    /// Length of the window.
     pub length: Duration,
     /// Samples by series number. A series without a sample was not measured in this window.
     pub samples: Vec<(u32, Sample)>,
@@ -114,9 +114,9 @@ pub struct RecordedWindow {
 /// A whole recording in memory, windows in order of time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
-    /// Its metadata.
+    /// Metadata of the recording.
     pub metadata: Metadata,
-    /// Its series.
+    /// Series of the recording.
     pub series: Vec<SeriesKey>,
     /// Windows.
     pub windows: Vec<RecordedWindow>,

@@ -9,20 +9,20 @@ use nfscope_model::{Family, Histogram, Scheme};
 use serde::Serialize;
 use std::ops::Range;
 
-/// Windows of longer recordings are merged while they are read: no statistic needs more windows than this.
+/// Most windows: those of longer recordings are merged while they are read, because no statistic needs more.
 const MAX_WINDOWS: usize = 720;
 
-/// Start times have a resolution of one millisecond; a shorter interval between two windows is no gap.
+/// Longest interval between two windows that is no gap: start times have a resolution of one millisecond.
 const ROUNDING_MS: f64 = 2.0;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// How windows are merged while they are read.
+/// Merging of windows while they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grid {
-    /// So many into one.
+    /// Number of consecutive windows that are merged into one.
     Windows(usize),
-    /// Those that begin in the same hour.
+    /// Windows that begin in the same hour are merged.
     Hours,
 }
 
@@ -48,7 +48,7 @@ impl Cell {
                     sum,
                 },
             ) if h.scheme == *scheme => h.add(counts, *sum),
-            // Another version of the agent recorded from here on.
+            // From here on another version of the agent recorded.
             (Cell::Histogram(h), Sample::Histogram { scheme, .. })
                 if h.scheme.common(scheme).is_some() =>
             {
@@ -65,9 +65,9 @@ impl Cell {
 /// A stretch of time that no window covers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gap {
-    /// When it began, in milliseconds since 1970 (UTC).
+    /// Begin in milliseconds since 1970 (UTC).
     pub began_ms: i64,
-    /// How long it is.
+    /// Length in seconds.
     pub seconds: f64,
 }
 
@@ -80,14 +80,14 @@ pub struct SeriesSet {
     pub windows: usize,
     /// Start of each (coarser) window, in seconds since the start of the recording.
     pub begins: Vec<f64>,
-    /// Length of each, in seconds.
+    /// Length of each window, in seconds.
     pub lengths: Vec<f64>,
-    /// Where windows are missing.
+    /// Gaps in which windows are missing.
     pub gaps: Vec<Gap>,
-    /// Seconds of windows in which requests were not timed: they are left out.
+    /// Seconds of windows in which requests were not timed; these windows are left out.
     pub untimed: f64,
     series: Vec<SeriesKey>,
-    /// In the order of `series`.
+    /// Cells in the order of `series`.
     cells: Vec<Vec<Cell>>,
 }
 
@@ -211,7 +211,7 @@ impl SeriesSet {
         self.lengths.iter().sum()
     }
 
-    /// True if both have the same values in the same windows.
+    /// Returns true if both have the same values in the same windows.
     pub fn same_data(&self, other: &SeriesSet) -> bool {
         self.begins == other.begins && self.series == other.series && self.cells == other.cells
     }
@@ -256,7 +256,7 @@ impl SeriesSet {
         sum
     }
 
-    /// For each window, whether any series of the family was measured.
+    /// True for each window in which any series of the family was measured.
     pub fn measured(&self, family: &Info) -> Vec<bool> {
         let mut any = vec![false; self.lengths.len()];
         let of = self.series.iter().zip(&self.cells);
@@ -314,7 +314,7 @@ impl SeriesSet {
             return None;
         };
         let wanted = || self.of(family).filter(|(labels, _)| wanted(*labels));
-        // Windows of one series have one scheme: that of the version that has the fewest edges.
+        // All windows of one series get the scheme of the version that has the fewest edges.
         let each = wanted().flat_map(|(_, cells)| histograms_of(cells, scheme));
         let scheme = each
             .map(|(_, h)| h.scheme)
@@ -336,7 +336,7 @@ impl SeriesSet {
     }
 }
 
-/// The histograms of a series with their windows; those that have no bucket scheme in common with this one are skipped.
+/// Histograms of a series with their windows; those without a common bucket scheme are skipped.
 fn histograms_of(cells: &[Cell], scheme: Scheme) -> impl Iterator<Item = (usize, &Histogram)> {
     let all = cells.iter().enumerate();
     all.filter_map(move |(at, cell)| match cell {
@@ -445,7 +445,7 @@ mod tests {
             (vec![old; 3], old),
             (vec![old, new], old),
             (vec![new, old], old),
-            // So many that two are merged into one: an old one and a new one.
+            // Two windows are merged into one here: an old one and a new one.
             ([old, new].repeat(MAX_WINDOWS), old),
             ([new, old].repeat(MAX_WINDOWS), old),
         ] {

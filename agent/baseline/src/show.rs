@@ -10,7 +10,7 @@ use nfscope_text::table::columns;
 use nfscope_text::units;
 use std::fmt::Write;
 
-/// Operations below this share of the time and of the count are not shown.
+/// Share of the time and of the count below which operations are not shown.
 const MIN_SHARE: f64 = 0.001;
 /// Most gaps that are listed.
 const MAX_GAPS: usize = 5;
@@ -144,7 +144,7 @@ fn ops(s: &Summary) -> Vec<[String; 8]> {
     rows
 }
 
-/// What the client measured.
+/// Table of the workload that the client measured.
 fn of_workload(s: &Summary) -> Vec<[String; 8]> {
     let heading = [
         "WORKLOAD",

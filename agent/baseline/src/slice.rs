@@ -1,4 +1,4 @@
-//! A part of a recording, as people write it: `09:00..10:00` or `+2h..+3h`.
+//! A part of a recording, in the form in which users write it: `09:00..10:00` or `+2h..+3h`.
 
 use nfscope_text::parse;
 use std::ops::Range;
@@ -18,14 +18,14 @@ pub struct Slice {
 enum End {
     /// Time of day in UTC, in milliseconds.
     Clock(i64),
-    /// Since the recording began, in milliseconds.
+    /// Time since the recording began, in milliseconds.
     Since(i64),
 }
 
 /// Parses `09:00..10:00`, times of day in UTC, or `+2h..+3h`, since the recording began.
 ///
 /// # Errors
-/// Shows the grammar.
+/// When the text has another form; the error shows the grammar.
 pub fn parse(text: &str) -> Result<Slice, String> {
     let wrong = || {
         "give FROM..TO, as in 09:00..10:00 (UTC) or +2h..+3h (since the recording began)".to_owned()
@@ -61,7 +61,7 @@ fn end(text: &str) -> Option<End> {
 }
 
 impl Slice {
-    /// From the beginning of a recording on.
+    /// Part from the beginning of a recording on.
     pub fn first(length: Duration) -> Slice {
         let ms = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
         Slice {
@@ -70,11 +70,11 @@ impl Slice {
         }
     }
 
-    /// In milliseconds since 1970, of a recording that began then. A time of day is the first of that name after the beginning; the end
-    /// is the first after the start.
+    /// Range in milliseconds since 1970 for a recording that began at `began_ms`. A time of day is the first one after the beginning; the
+    /// end is the first one after the start.
     pub fn of(&self, began_ms: i64) -> Range<i64> {
         let from = self.from.after(began_ms, began_ms);
-        // The end of a slice of no length is a day later.
+        // A slice with equal ends is a day long.
         let to = self.to.after(began_ms, from + 1);
         from..to
     }
@@ -101,7 +101,7 @@ mod tests {
         let at = |h: i64, m: i64| DAY_MS + (h * 60 + m) * 60_000;
         assert_eq!(of("09:00..10:30"), Ok(at(9, 0)..at(10, 30)));
         assert_eq!(of("08:30..08:30:30"), Ok(at(8, 30)..at(8, 30) + 30_000));
-        // Past midnight.
+        // The slice ends after midnight.
         assert_eq!(of("23:00..01:00"), Ok(at(23, 0)..at(25, 0)));
         assert_eq!(of("07:00..07:30"), Ok(at(31, 0)..at(31, 30)));
         assert_eq!(of("+30m..+2h"), Ok(at(9, 0)..at(10, 30)));

@@ -12,10 +12,10 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// One operation, over all versions.
+/// An operation, over all versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpRow {
-    /// Its name.
+    /// Name of the operation.
     pub op: String,
     /// Number of operations.
     pub operations: f64,
@@ -41,29 +41,29 @@ pub struct Summary {
     /// Metadata and state.
     #[serde(flatten)]
     pub entry: Entry,
-    /// Where windows are missing.
+    /// Gaps in which windows are missing.
     pub gaps: Vec<Gap>,
     /// NFS operations.
     pub operations: f64,
     /// NFS operations per second.
     pub rate: Option<Value>,
-    /// By operation, in order of total time.
+    /// Operations, in order of total time.
     pub ops: Vec<OpRow>,
-    /// What a workload measured itself, in order of its time.
+    /// Results of a workload that the client measured itself, in order of its time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workload: Vec<WorkloadRow>,
 }
 
-/// One operation of a job of a workload, as the client measured it.
+/// An operation of a job of a workload, as the client measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkloadRow {
     /// The job.
     pub job: String,
-    /// Operations that failed, of all of the job's.
+    /// Failed operations of the job, of all kinds.
     pub errors: f64,
     /// Bytes per second, while the job was at work.
     pub bytes_per_second: Option<Value>,
-    /// Its operation; shares are of the workload's time.
+    /// Statistics of the operation; shares are of the workload's time.
     #[serde(flatten)]
     pub row: OpRow,
 }
@@ -100,7 +100,7 @@ pub fn summary(store: &Store, name: &str) -> anyhow::Result<Summary> {
     Ok(Summary {
         entry,
         gaps: c.gaps.clone(),
-        // The sum of nothing is minus zero.
+        // The sum of no values is -0, so 0 is added.
         operations: counts.iter().sum::<f64>() + 0.0,
         rate: per(&counts, seconds),
         ops: rows,

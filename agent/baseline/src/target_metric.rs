@@ -14,16 +14,16 @@ use std::fmt;
 pub struct Metric {
     /// The operation.
     pub op: String,
-    /// What of it.
+    /// Statistic of the operation.
     pub what: Statistic,
 }
 
-/// What is asked of an operation.
+/// A statistic of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// A quantile of its duration, in percent.
+    /// A quantile of the operation's duration, in percent.
     Quantile(u8),
-    /// Its mean duration.
+    /// Mean duration of the operation.
     Mean,
     /// Operations per second.
     Rate,
@@ -40,7 +40,7 @@ const WORDS: [(&str, Statistic); 5] = [
 /// Parses `write`, which means `write:p99`, or `write:mean` and the like.
 ///
 /// # Errors
-/// Lists the known names.
+/// When the name is unknown; the error lists all.
 pub fn parse(text: &str) -> Result<Metric, String> {
     let (op, word) = text.split_once(':').unwrap_or((text, "p99"));
     let op = parse::operation(op)?;
@@ -64,7 +64,7 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// Its value in these windows with these lengths.
+    /// Value of the metric in windows with these lengths.
     pub fn of(&self, histograms: &HistogramSeries, seconds: &[f64]) -> Option<Value> {
         match self.what {
             Statistic::Quantile(percent) => {
@@ -75,10 +75,10 @@ impl Metric {
         }
     }
 
-    /// Whether this recording has it: quantiles are unknown where histograms have few edges.
+    /// Checks that this recording has the metric: quantiles are unknown if histograms have few edges.
     ///
     /// # Errors
-    /// Names the recording, and what it has instead.
+    /// When the recording lacks it; the error names the metrics that it has.
     pub fn is_known(&self, of: &Metadata) -> Result<(), String> {
         match self.what {
             Statistic::Quantile(_) if of.has_few_edges() => Err(format!(

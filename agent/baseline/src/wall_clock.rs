@@ -9,13 +9,13 @@ pub struct WallClock {
     pub began_ms: i64,
     /// The agent's clock at the end of the last window.
     agent_time: Duration,
-    /// When the agent's counters began: while that stays, it is one clock.
+    /// Begin of the agent's counters: while it stays the same, there is one clock.
     agent_began: Option<Duration>,
-    /// When that window arrived.
+    /// Arrival of the last window.
     arrived: Instant,
     /// Wall-clock time at the end of the last window, in milliseconds.
     now_ms: f64,
-    /// Time between windows that no window covers.
+    /// Time that no window covers.
     pub missing: Duration,
 }
 
@@ -33,12 +33,12 @@ impl WallClock {
         }
     }
 
-    /// The start of a window that has just arrived. Windows without a gap follow each other exactly. No window begins before
-    /// the end of the last one, even if the system clock is set.
+    /// Start of a window that has just arrived. Windows without a gap follow each other exactly. No window begins before the end of the
+    /// last one, even if the system clock is set.
     pub fn began(&mut self, window: &Window, arrived: Instant) -> i64 {
         let begin = window.delta.at.checked_sub(window.length);
         if begin != Some(self.agent_time) {
-            // Both readings have a time of one clock. If the agent is another one, or does not say when it began, the arrivals must do.
+            // Both readings have times of one clock. If the agent is another one, or does not report its begin, the arrivals are used.
             let one_clock =
                 !window.delta.began.is_zero() && self.agent_began == Some(window.delta.began);
             let by_agent = begin.and_then(|begin| begin.checked_sub(self.agent_time));
@@ -87,10 +87,10 @@ mod tests {
             (ms as f64 / 1e3, c.missing.as_secs())
         };
         assert_eq!(after(102, 2, 2), (0.0, 0));
-        // Arrives late, but without a gap.
+        // The window arrives late, but without a gap.
         assert_eq!(after(104, 2, 5), (2.0, 0));
         assert_eq!(after(114, 2, 14), (11.0, 7));
-        // After a reboot; then an impossible time, which must not overlap.
+        // The agent's host has rebooted; then there is an impossible time, which must not cause an overlap.
         assert_eq!(after(5, 2, 20), (17.0, 11));
         assert_eq!(after(50, 9, 21), (19.0, 11));
     }
@@ -111,10 +111,10 @@ mod tests {
             (ms as f64 / 1e3, c.missing.as_secs())
         };
         assert_eq!(after(102, 50, 9), (0.0, 0));
-        // Six seconds are missing between the readings, and the recorder was held up before the first and behind the second.
+        // Six seconds are missing between the readings, and the recorder was delayed before the first and after the second.
         assert_eq!(after(110, 50, 31), (8.0, 6));
         assert_eq!(after(112, 50, 32), (10.0, 6));
-        // The agent was started again: its window arrives 13 s later.
+        // The agent was restarted: its window arrives 13 s later.
         assert_eq!(after(120, 115, 45), (23.0, 17));
     }
 }

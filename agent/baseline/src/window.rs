@@ -1,4 +1,4 @@
-//! Recorded windows put together into one.
+//! Merges recorded windows into one.
 
 use crate::recording::{RecordedWindow, Sample as Recorded, SeriesKey};
 use crate::store::{Entry, Store};
@@ -8,10 +8,10 @@ use nfscope_model::{Sample, Series, Snapshot, Window};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// All windows of a recording put together: counters and histograms are added up, gauges have their last value.
+/// Merges all windows of a recording: counters and histograms are added up, gauges have their last value.
 ///
 /// # Errors
-/// When the store cannot be read, or when a gauge of `steady` changed: the window would be of no server that ever was.
+/// When the store cannot be read, or when a gauge of `steady` changed: the window would describe a server that never existed.
 pub fn read(
     store: &Store,
     entry: &Entry,
@@ -39,11 +39,11 @@ pub fn read(
     })
 }
 
-/// Puts recorded windows together that follow each other.
+/// Merges consecutive recorded windows.
 #[derive(Debug)]
 pub struct Merger {
     keys: Vec<SeriesKey>,
-    /// Place of a series by its number.
+    /// Index of a series by its number.
     index: HashMap<u32, usize>,
     sums: Sums,
 }
@@ -66,7 +66,7 @@ impl Sums {
 }
 
 impl Merger {
-    /// For windows with these series, of which the families count that `wanted` says.
+    /// Merger for windows with these series; only the families count that `wanted` accepts.
     pub fn new(keys: Vec<SeriesKey>, wanted: impl Fn(&str) -> bool) -> Self {
         let places = keys.iter().enumerate().filter(|(_, k)| wanted(&k.family));
         let index = places.map(|(i, k)| (k.id, i)).collect();
@@ -82,7 +82,7 @@ impl Merger {
         self.sums.add(&self.index, window);
     }
 
-    /// Values of the first gauge of this family that this window has otherwise than the one before it.
+    /// Values of the first gauge of the family `steady` that `window` changes: the value so far, and that of `window`.
     fn changed(&self, window: &RecordedWindow, steady: &Info) -> Option<(f64, f64)> {
         window.samples.iter().find_map(|(id, sample)| {
             let i = *self.index.get(id)?;
@@ -97,7 +97,7 @@ impl Merger {
         })
     }
 
-    /// All that was added so far.
+    /// Sum of all windows so far.
     pub fn so_far(&self) -> Snapshot {
         let mut all = Snapshot::new(self.sums.length);
         for (key, sum) in self.keys.iter().zip(&self.sums.samples) {
@@ -111,7 +111,7 @@ impl Merger {
         all
     }
 
-    /// The window of all that was added, and begins the next one; `None` where nothing was.
+    /// Returns the window of all that was added, and begins the next one; `None` if nothing was added.
     pub fn take(&mut self) -> Option<Window> {
         let delta = self.so_far();
         self.sums.samples.fill(None);
@@ -123,7 +123,7 @@ impl Merger {
 fn add(sum: &mut Option<Sample>, sample: &Recorded) {
     match (&mut *sum, sample) {
         (Some(Sample::Counter(a)), Recorded::Counter(b)) => *a += b,
-        // What has no edges in common with what was before is another quantity: a damaged file may have it.
+        // A histogram without common edges with the sum is another quantity, which a damaged file may have: it replaces the sum.
         (Some(Sample::Histogram(h)), Recorded::Histogram { scheme, .. })
             if h.scheme.common(scheme).is_some() =>
         {
@@ -166,7 +166,7 @@ mod tests {
             panic!("a histogram")
         };
         assert_eq!((sum.count(), sum.sum), (4, 1.0));
-        // In other buckets it takes the place of what was.
+        // A histogram in other buckets replaces the sum.
         let sizes = Sample::Histogram(Histogram::new(Scheme::SIZE));
         add(&mut all, &Recorded::from(&sizes));
         assert_eq!(all, Some(sizes));

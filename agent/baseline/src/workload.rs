@@ -1,13 +1,13 @@
-//! What a workload measured itself, on the client. These families are in recordings only; no agent exposes them.
+//! Results of a workload that the client measured itself. These families are in recordings only; no agent exposes them.
 
 use crate::series::SeriesSet;
 use nfscope_model::Scheme;
 use nfscope_model::family::{Family, Info, Kind, Label};
 use std::collections::BTreeMap;
 
-/// Label of a recording that has the results of a workload: its name.
+/// Label of a recording that has the results of a workload: the workload's name.
 pub const NAME: &str = "workload";
-/// Label with what the workload was told: its size, parameters and rate.
+/// Label with the options of the workload: its size, parameters and rate.
 pub const PARAMETERS: &str = "parameters";
 
 const JOB: Label = Label {
@@ -47,7 +47,7 @@ pub static SECONDS: Family<2> = family!(
     &[JOB, OPERATION],
     "Time in which the job was at work."
 );
-/// Data that was moved.
+/// Bytes of data that were moved.
 pub static BYTES: Family<2> = family!(
     "nfscope_workload_bytes_total",
     Kind::Counter,
@@ -62,13 +62,13 @@ pub static ERRORS: Family<1> = family!(
     "Operations of a workload that failed."
 );
 
-/// All of them.
+/// All families of workloads.
 pub const FAMILIES: [&Info; 4] = [&DURATION.info, &SECONDS.info, &BYTES.info, &ERRORS.info];
 
-/// A job of a smaller share of the workload's time is not compared.
+/// Share of the workload's time below which a job is not compared.
 const MIN_SHARE: f64 = 0.02;
 
-/// What is known of a job's operation.
+/// An operation of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The job.
@@ -77,7 +77,7 @@ pub struct Part {
     pub operation: String,
 }
 
-/// `deliver write`; `read` where both have one name.
+/// Text such as `deliver write`; `read` if job and operation have the same name.
 pub(crate) fn label(job: &str, operation: &str) -> String {
     match job == operation {
         true => job.to_owned(),
@@ -101,7 +101,7 @@ pub(crate) fn failed(c: &SeriesSet, job: &str) -> Option<(Vec<f64>, Vec<f64>)> {
     Some((failed, all))
 }
 
-/// Jobs and operations with a relevant share of the workload's time in any of these, those with the most time first.
+/// Jobs and operations with a relevant share of the workload's time in any of these recordings, those with the most time first.
 pub(crate) fn parts(all: &[&SeriesSet]) -> Vec<Part> {
     let mut shares: BTreeMap<[&str; 2], f64> = BTreeMap::new();
     for c in all {
@@ -125,7 +125,7 @@ pub(crate) fn parts(all: &[&SeriesSet]) -> Vec<Part> {
     shares.into_iter().map(|(key, _)| part(key)).collect()
 }
 
-/// Jobs of which any operation failed in any of these.
+/// Jobs of which any operation failed in any of these recordings.
 pub(crate) fn failing(all: &[&SeriesSet]) -> Vec<String> {
     let mut jobs = Vec::new();
     for c in all {

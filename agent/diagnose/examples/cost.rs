@@ -1,5 +1,5 @@
-//! Work that an agent does with numbers from outside, to count its instructions: reads a window, takes one snapshot from another, and
-//! diagnoses the window, as often as it is told. docs/security.md has the command.
+//! Work of an agent on numbers from outside, to count its instructions: reads a window, takes one snapshot from another, and diagnoses the
+//! window, as often as an argument says. docs/security.md has the command.
 
 use nfscope_model::{Snapshot, Window};
 use serde::Deserialize;

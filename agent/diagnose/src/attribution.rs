@@ -50,9 +50,9 @@ pub struct Attribution {
     pub runqueue: f64,
     /// Replies waited for the client or the network.
     pub reply: f64,
-    /// Waits for daemons are long, whether their requests have ended or not.
+    /// True if waits for daemons are long, whether their requests have ended or not.
     pub upcalls_are_slow: bool,
-    /// Single waits for daemons are so long that a client feels each of them.
+    /// True if there are single waits for daemons that a client feels.
     pub upcalls_are_felt: bool,
     /// Requests waited for a thread.
     pub queue: QueueAttribution,
@@ -67,7 +67,7 @@ pub struct QueueAttribution {
     pub cpu: f64,
 }
 
-/// Whether most of the waiting lies in waits of `limit` seconds or more, and these are many, or some are felt.
+/// Returns true if most of the waiting is in waits of `limit` seconds or more, and these are many, or some are felt.
 fn mostly_long(waits: &Histogram, limit: f64) -> bool {
     let long = long_waits(waits, limit);
     let felt = long_waits(waits, FELT_SECONDS);
@@ -78,8 +78,8 @@ fn log_is_slow(l: &Log) -> bool {
     waits_are_long(l) && !writes_are_quick(l)
 }
 
-/// How long the waits for a log are, 0 to 1; 0 where these are few, and none is felt. A mean hides a journal that stalls and is quick in
-/// between: there the time counts as far as most of it lies in long waits.
+/// Weight of the waits for a log by their length, 0 to 1; 0 if these are few, and none is felt. A mean hides a journal that stalls and is
+/// quick in between: there the time counts as far as most of it lies in long waits.
 pub fn log_weight(l: &Log) -> f64 {
     let some = long_waits(&l.waits, SLOW_LOG_SECONDS / 2.0).count >= MIN_COUNT
         || long_waits(&l.waits, FELT_SECONDS).count > 0.0;
@@ -88,46 +88,47 @@ pub fn log_weight(l: &Log) -> f64 {
     };
     let of_time = mean_weight(&l.waits, SLOW_LOG_SECONDS, 1);
     let mostly_long = (of_time - LONG_PART) / (1.0 - LONG_PART);
-    // As long as the middle of its bucket, as every wait is in the sentences on long ones.
+    // The mean is rounded to the middle of its bucket, as every wait in the sentences about long ones is.
     let each = l.waits.scheme.middle(l.waits.scheme.bucket(each));
     weight(each, SLOW_LOG_SECONDS).max(mostly_long)
 }
 
-/// Whether waits for a log are long, whatever they wait for.
+/// Returns true if waits for a log are long, whatever the log waits for.
 pub fn waits_are_long(l: &Log) -> bool {
     log_weight(l) >= BEGIN_SHARE
 }
 
-/// Whether a log's own writes are too short to call it slow.
+/// Returns true if a log's own writes are too short to call it slow.
 ///
-/// A wait for ext4's journal is for the rest of one commit and for the next one. A commit is timed from its start until its
-/// transaction is in the log (fs/jbd2/commit.c), without the wake-ups around it, and without the discards of `-o discard`
-/// that older kernels make behind it. Fast commits wait for one another within that time, so that nothing changes for them.
-/// Other logs have parts that their writes do not tell: XFS gathers changes first, and OpenZFS and btrfs wait for data.
+/// A wait for ext4's journal is for the rest of one commit and for the next one. A commit is timed from its start until its transaction is
+/// in the log (fs/jbd2/commit.c), without the wake-ups around it, and without the discards of `-o discard` that older kernels make behind
+/// it. Fast commits wait for one another within that time, so that nothing changes for them. The writes of other logs do not show all their
+/// waits: XFS gathers changes first, and OpenZFS and btrfs wait for data.
 fn writes_are_quick(l: &Log) -> bool {
     let writes = l.writes_in_turn().filter(|w| w.count() > 0);
     writes.is_some_and(|w| mean_weight(w, SLOW_LOG_SECONDS, 2) < BEGIN_SHARE)
 }
 
-/// `slow_intent_log`: of the slow logs, the one with the most waiting time.
+/// `slow_intent_log`: the slow log with the most waiting time.
 pub fn slow_intent_log(b: &Breakdown) -> Option<&Log> {
     b.logs.iter().find(|l| log_is_slow(l))
 }
 
-/// Seconds that operations waited for slow logs, at least. Local programs wait for logs, too: every wait for a fast log may
-/// belong to an operation, and every wait for a slow log to a local program.
+/// Least seconds that operations waited for slow logs. Local programs wait for logs, too: every wait for a fast log may belong to an
+/// operation, and every wait for a slow log to a local program.
 fn slow_log_seconds(b: &Breakdown, all_logs: f64) -> f64 {
     let fast = b.logs.iter().filter(|l| !waits_are_long(l));
     (all_logs - sum(fast.map(|l| l.waits.sum))).max(0.0)
 }
 
-/// The part of the window in which a log was written to, or else in which an operation waited for it.
+/// The part of the window in which a log was written to. A log whose writes may overlap has the number of operations that waited for it, on
+/// average and at most 1, in place of that part.
 pub fn log_in_use(b: &Breakdown, l: &Log) -> f64 {
     part(l.writes_in_turn().unwrap_or(&l.waits).sum, b.length)
 }
 
-/// Seconds that operations waited for locks whose holders waited for a slow log: they wait for that log themselves, and it is
-/// in use all the time.
+/// Seconds that operations waited for locks whose holders waited for a slow log. These operations wait for that log themselves, and the log
+/// is in use all the time.
 fn behind_log(b: &Breakdown) -> f64 {
     let in_use = |l: &Log| log_in_use(b, l) >= LOG_IN_USE;
     if !b.logs.iter().any(|l| log_is_slow(l) && in_use(l)) {
@@ -142,9 +143,9 @@ type Waits = (Kind, fn(&Phases) -> f64, f64);
 
 /// Seconds that changes waited for the lock of a directory or file whose holders waited for one of these causes, by cause.
 ///
-/// Such changes hold the lock for most of their own time: fs/namei.c and fs/nfsd/vfs.c hold the parent's, and `write_iter` holds the
-/// file's while it reads blocks, is throttled (mm/filemap.c, `generic_perform_write`) or frees memory. Whoever holds the lock therefore
-/// spends its time as these changes do without their own waits for it.
+/// Such changes hold the lock for most of their own time: fs/namei.c and fs/nfsd/vfs.c hold the parent's, and `write_iter` holds the file's
+/// while it reads blocks, is throttled (mm/filemap.c, `generic_perform_write`) or frees memory. The holder of the lock therefore spends its
+/// time as these changes do without their own waits for the lock.
 fn behind_holders(b: &Breakdown, causes: &[Waits]) -> BTreeMap<Kind, f64> {
     let mut behind = BTreeMap::new();
     for changes in [&CHANGES_OF_DIRECTORIES[..], &FILE_CHANGES] {
@@ -164,8 +165,8 @@ fn behind_holders(b: &Breakdown, causes: &[Waits]) -> BTreeMap<Kind, f64> {
     behind
 }
 
-/// Seconds that operations slept for I/O that the devices of exports do not explain, where the log of an export lies on a device of
-/// its own and is slow: who changes a block that the journal is writing sleeps until that is done (fs/jbd2/transaction.c,
+/// Seconds that operations slept for I/O that the devices of exports do not explain, if the log of an export is slow and lies on a device
+/// of its own. A thread that changes a block which the journal is writing sleeps until the write is done (fs/jbd2/transaction.c,
 /// do_get_write_access), and not in a function that waits for the log.
 fn disk_behind_log(b: &Breakdown) -> f64 {
     let of_exports = |device: &str| b.export_of(device).is_some();
@@ -173,7 +174,7 @@ fn disk_behind_log(b: &Breakdown) -> f64 {
     let (Some(p), true) = (b.phases, b.logs.iter().any(stalls)) else {
         return 0.0;
     };
-    // Without requests to a device that is known to be an export's, nothing tells what it explains.
+    // The devices of exports explain I/O only if requests to one of them were seen.
     let quick = |(d, mean): (&Disk, f64)| of_exports(&d.device) && mean < SLOW_DISK_REQUEST_SECONDS;
     if !slowest_disk(b).is_some_and(quick) {
         return 0.0;
@@ -188,15 +189,15 @@ fn disk_behind_log(b: &Breakdown) -> f64 {
     };
     let far_longer = (op.durations.as_ref())
         .is_some_and(|h| long_waits(h, longest * UNEXPLAINED).of_time >= LONG_PART);
-    // An operation that reads many blocks one after the other takes long, too, and its requests add up to that.
+    // An operation that reads many blocks one after the other takes long, too, but then the times of its requests add up to that.
     match far_longer && busy * UNEXPLAINED < p.disk {
         true => p.disk,
         false => 0.0,
     }
 }
 
-/// False where operations slept longer for I/O than for a slow log of ext4, and nothing tells whether the log is behind that I/O: see
-/// [`disk_behind_log`]. A log that lies with its data is not asked for there, whatever is known of the devices.
+/// Returns false if operations slept longer for I/O than for a slow log of ext4, and it is not known whether the log is behind that I/O:
+/// see [`disk_behind_log`]. A log that shares its data's device never is, so nothing need be known about the devices.
 pub fn io_behind_log_is_known(b: &Breakdown) -> bool {
     if b.phases.is_none_or(|p| p.disk <= p.log.unwrap_or(0.0)) {
         return true;
@@ -206,8 +207,8 @@ pub fn io_behind_log_is_known(b: &Breakdown) -> bool {
     slow.all(|l| l.separate.is_some_and(|separate| devices || !separate))
 }
 
-/// Of the block devices that exports lie on, the slowest one with enough requests, and its mean time per request. All devices
-/// count where it is not known which those are, or where none of them was seen at work: then they lie on others.
+/// The slowest block device of exports with enough requests, and its mean time per request. All devices count if the devices of exports are
+/// not known, or if none of them had requests: then the exports lie on others.
 pub fn slowest_disk(b: &Breakdown) -> Option<(&Disk, f64)> {
     let is_of_export = |d: &&Disk| b.export_of(&d.device).is_some();
     let known = b.disks.iter().any(|d| is_of_export(&d));
@@ -218,14 +219,14 @@ pub fn slowest_disk(b: &Breakdown) -> Option<(&Disk, f64)> {
         .max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Whether an operation spends long in a wait: on average, or in single operations that are felt.
+/// Returns true if an operation spends long in a wait: on average, or in single operations that are felt.
 fn waits_long(op: &Op, each: f64, limit: f64) -> bool {
     (op.count >= MIN_COUNT && each >= limit) || (op.felt > 0.0 && each * op.count >= FELT_SECONDS)
 }
 
-/// How long operations wait for disks, 0 to 1.
-/// The page cache answers most operations without a disk, so that a mean hides the others. Therefore the time decides in operations that
-/// mostly wait for disks, and a slow mean of a device's requests suffices, too.
+/// Weight of the operations' waits for disks by their length, 0 to 1.
+/// The page cache answers most operations without a disk, so a mean hides the others. Therefore the time decides for operations that mostly
+/// wait for disks. A slow mean of a device's requests suffices, too.
 pub fn disk_weight(b: &Breakdown) -> f64 {
     let Some((op, each)) = longest_wait(b, |p| p.disk) else {
         return 0.0;
@@ -244,7 +245,7 @@ pub fn disk_weight(b: &Breakdown) -> f64 {
     weight(each, SLOW_DISK_SECONDS).max(by_time).max(by_device)
 }
 
-/// `slow_disk`: whether operations wait long for disks.
+/// `slow_disk`: returns true if operations wait long for disks.
 pub fn slow_disk(b: &Breakdown) -> bool {
     disk_weight(b) >= BEGIN_SHARE
 }
@@ -255,7 +256,7 @@ pub fn longest_wait(b: &Breakdown, phase: fn(&Phases) -> f64) -> Option<(&Op, f6
     Some((op, mean(seconds, op.count)))
 }
 
-/// Whether one operation waits long in a phase.
+/// Returns true if one operation waits long in a phase.
 fn is_long(b: &Breakdown, phase: fn(&Phases) -> f64) -> bool {
     longest_wait(b, phase).is_some_and(|(op, each)| waits_long(op, each, LONG_WAIT_SECONDS))
 }
@@ -273,9 +274,9 @@ pub fn upcall_seconds(b: &Breakdown) -> f64 {
     b.asking + b.phases.map_or(0.0, |p| p.upcall)
 }
 
-/// Seconds that threads waited for daemons, for requests that were deferred after that: their time is nobody's residence.
+/// Seconds that threads waited for daemons, for requests that were deferred after that: their time is in no residence.
 pub fn deferred_seconds(b: &Breakdown) -> f64 {
-    // Without one that was put aside the difference is what threads waited for a CPU meanwhile.
+    // Without a deferred request the difference is time in which threads waited for a CPU.
     if b.deferred == 0.0 {
         return 0.0;
     }
@@ -283,18 +284,19 @@ pub fn deferred_seconds(b: &Breakdown) -> f64 {
     (all - upcall_seconds(b)).max(0.0)
 }
 
-/// `slow_upcall`: whether waits for daemons are long. Few are enough that are felt: caches of answers make them rare.
+/// `slow_upcall`: returns true if waits for daemons are long. A few felt waits are enough, because caches of answers make waits rare.
 fn upcalls_are_slow(b: &Breakdown) -> bool {
     Histogram::merged(b.upcalls.iter().map(|u| &u.waits))
         .is_some_and(|waits| mostly_long(&waits, LONG_WAIT_SECONDS))
 }
 
-/// Whether a CPU that is needed is mostly in use.
+/// Returns true if the CPUs are mostly in use.
 pub fn cpus_are_busy(b: &Breakdown) -> bool {
     b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE)
 }
 
-/// Whether operations wait for a CPU for a good part of residence. A wait of a request for a thread may be one, too, and nothing tells.
+/// Returns true if operations wait for a CPU for a good part of residence. A request's wait for a thread may be a wait for a CPU, too,
+/// which is not known.
 pub fn waits_much_for_cpu(b: &Breakdown) -> bool {
     let runqueue = b.phases.and_then(|p| p.runqueue).unwrap_or(0.0);
     part(runqueue, b.residence) >= BEGIN_SHARE
@@ -311,12 +313,12 @@ impl Attribution {
         let long_reply = mean(b.reply, b.requests) >= LONG_WAIT_SECONDS
             || (b.felt > 0.0 && b.reply >= FELT_SECONDS);
         let reply = if_slow(long_reply, b.reply);
-        // A thread that sends may wait for a CPU as well as for the reader. If the CPUs are busy, nothing tells these apart.
+        // A thread that sends may wait for a CPU as well as for the reader. If the CPUs are busy, these waits cannot be distinguished.
         let (reply, runqueue) = match busy {
             true => (0.0, runqueue + reply),
             false => (reply, runqueue),
         };
-        // Asleep for neither log nor disk nor anything else that has a name.
+        // The phase `lock` is sleep for neither log nor disk nor anything else that has a name.
         let locks_are_long = is_long(b, |p| p.lock);
         let upcalls_are_slow = upcalls_are_slow(b);
         let disk_behind_log = if_slow(slow_disk(b), disk_behind_log(b));

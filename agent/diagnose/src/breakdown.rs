@@ -15,7 +15,7 @@ use nfscope_model::window_mounts::WindowMount;
 use nfscope_model::{HeldRequest, Histogram, Unacknowledged};
 use std::collections::{HashMap, HashSet};
 
-/// One operation of one protocol version.
+/// An operation of one protocol version.
 #[derive(Debug, Clone, Default)]
 pub struct Op {
     /// Label `version`.
@@ -24,11 +24,11 @@ pub struct Op {
     pub op: String,
     /// Number of operations.
     pub count: f64,
-    /// Those that took so long that a client feels each of them.
+    /// Operations that were slow enough for a client to feel each of them.
     pub felt: f64,
-    /// Their execution time, added up.
+    /// Sum of their execution times.
     pub seconds: f64,
-    /// The execution times themselves.
+    /// Histogram of the execution times.
     pub durations: Option<Histogram>,
     /// The execution time by phase.
     pub phases: Phases,
@@ -77,7 +77,7 @@ pub struct Log {
     pub waits: Histogram,
     /// Writes of the log itself.
     pub writes: Option<Histogram>,
-    /// Whether the log is on a separate device.
+    /// True if the log is on a separate device.
     pub separate: Option<bool>,
 }
 
@@ -92,7 +92,7 @@ impl Log {
 /// Connections with requests that no thread has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pending {
-    /// Their number.
+    /// Number of the connections.
     pub connections: f64,
     /// Time since the oldest of these requests arrived.
     pub oldest: f64,
@@ -111,25 +111,25 @@ pub struct Disk {
     pub queue: Option<Histogram>,
 }
 
-/// One NFS client.
+/// An NFS client.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
     /// Label `client`.
     pub name: String,
     /// Number of operations.
     pub ops: f64,
-    /// Number of its requests; `None` where they are not counted.
+    /// Number of the client's requests; `None` if they are not counted.
     pub requests: Option<f64>,
-    /// Their execution time, added up.
+    /// Sum of its operations' execution times.
     pub seconds: f64,
-    /// Time of sending its replies; `None` where nothing tells.
+    /// Time of sending its replies; `None` if it is not known.
     pub reply: Option<f64>,
-    /// Lowest round-trip time of its connection in the last minutes: how far away it is. TCP's smoothed time also holds delayed
-    /// acknowledgements, and says nothing of the distance.
+    /// Lowest round-trip time of its connection in the last minutes, which shows the distance. TCP's smoothed time also contains delayed
+    /// acknowledgements, and does not show the distance.
     pub min_rtt: Option<f64>,
     /// Requests of its sessions.
     pub sequenced: f64,
-    /// Of them, those that were sent with every slot in use.
+    /// Requests of its sessions that were sent with every slot in use.
     pub full: f64,
     /// Slots that its session was granted.
     pub slots: Option<f64>,
@@ -138,7 +138,7 @@ pub struct Client {
     /// Requests with an OPEN.
     pub opens: f64,
     /// Execution time of both, added up.
-    pub open_seconds: f64,
+    pub open_seconds: Option<f64>,
 }
 
 /// The breakdown of a window. Every number is finite and at least 0; times are in seconds.
@@ -152,7 +152,7 @@ pub struct Breakdown {
     pub queued: f64,
     /// Requests over UDP or RDMA, which have no clock of a request's arrival.
     pub no_clock: f64,
-    /// Requests that were in the server for so long that a client feels each of them.
+    /// Requests that were in the server for long enough for a client to feel each of them.
     pub felt: f64,
     /// Time from arrival to reply, added up: `queue`, `receive`, `asking`, `execute` and `reply`.
     pub residence: f64,
@@ -170,7 +170,7 @@ pub struct Breakdown {
     pub queue_p10: Option<f64>,
     /// 99th percentile of the wait for a thread.
     pub queue_p99: Option<f64>,
-    /// The longest 99th percentile of that wait in any pool; infinite beyond the last bucket.
+    /// Largest 99th percentile of the wait for a thread in any pool; infinite beyond the last bucket.
     pub longest_queue_p99: Option<f64>,
     /// Operations that took time.
     pub ops: Vec<Op>,
@@ -184,15 +184,15 @@ pub struct Breakdown {
     pub busy: Option<f64>,
     /// Part of the window without a free thread, in the pool where requests waited longest.
     pub saturated: Option<f64>,
-    /// Requests that have been in hand for a second or longer, when the window ended; `None` where nothing tells.
+    /// Requests that had been in hand for a second or longer when the window ended; `None` if it is not known.
     pub stuck: Option<f64>,
     /// Requests that had been in hand for long when the window ended.
     pub held: Vec<HeldRequest>,
-    /// Connections with a request that no thread has taken for long, when the window ended; `None` where nothing tells.
+    /// Connections with a request that no thread has taken for long, when the window ended; `None` if it is not known.
     pub pending: Option<Pending>,
-    /// Connections of clients; `None` where nothing tells.
+    /// Connections of clients; `None` if they are not known.
     pub connections: Option<Connections>,
-    /// Calls that were refused before anything was executed; `None` where nothing counts them.
+    /// Calls that were refused before anything was executed; `None` if they are not counted.
     pub refused: Option<Refused>,
     /// CPUs online.
     pub cpus: Option<f64>,
@@ -202,27 +202,31 @@ pub struct Breakdown {
     pub put_off: Vec<PutOff>,
     /// Locks that were denied.
     pub denied: Vec<Denied>,
-    /// Clients of NFSv3 that wait for a lock when the window ends; `None` where lockd is not seen.
+    /// Clients of NFSv3 that wait for a lock when the window ends; `None` if lockd is not probed.
     pub nlm_clients: Option<Vec<NlmClient>>,
-    /// Clients that hold NFSv4 locks, and how many lock states each has.
+    /// Clients that hold NFSv4 locks, and the number of lock states of each.
     pub lock_holders: Vec<(String, f64)>,
+    /// Whether the server is in its grace period; `None` where nothing tells.
+    pub in_grace: Option<bool>,
+    /// Seconds for which the server has been starting, stopping or changing its threads; `None` where nothing tells.
+    pub server_change: Option<f64>,
     /// Clients that were told to ask again, or had to recover; empty where nothing counts by client.
     pub retrying: Vec<Retrying>,
-    /// Clients that acknowledge no replies when the window ends; `None` where nothing tells.
+    /// Clients that acknowledge no replies when the window ends; `None` if it is not known.
     pub unacknowledged: Option<Vec<Unacknowledged>>,
     /// Transports in use whose replies are not followed to the client.
     pub unseen_transports: Vec<&'static str>,
     /// This host's own NFS mounts.
     pub mounts: Vec<WindowMount>,
-    /// Whether the RPCs of this host's own mounts are counted.
+    /// True if the RPCs of this host's own mounts are counted.
     pub mounts_are_seen: bool,
-    /// A family of metrics without which the times of requests are not known, although there were requests.
+    /// Family of metrics that is missing, so that the times of requests are not known although there were requests.
     pub untimed: Option<&'static str>,
-    /// Families of metrics that a rule reads and that this host does not measure, or of which nothing has happened yet. None on illumos.
+    /// Families of metrics that a rule reads and that this host does not measure, or that have no events yet. Always empty on illumos.
     pub lacking: Vec<&'static str>,
-    /// Whether this host tells rare waits apart; elsewhere they are in `disk`, `lock` and `receive`.
+    /// True if this host distinguishes rare waits; elsewhere they are in `disk`, `lock` and `receive`.
     pub rare_known: bool,
-    /// Whether the agent is one on illumos, where other commands help.
+    /// True for an agent on illumos, where other commands help.
     pub illumos: bool,
     /// Programs of probes that are not attached.
     pub not_attached: HashSet<String>,
@@ -230,31 +234,31 @@ pub struct Breakdown {
     pub upcalls: Vec<NamedWaits>,
     /// Logs that threads waited for, the longest wait in total first.
     pub logs: Vec<Log>,
-    /// Devices that exports lie on, with one export of each; `None` where that is not known.
+    /// Devices that exports lie on, with one export of each; `None` if they are not known.
     pub export_devices: Option<HashMap<String, String>>,
     /// Block devices that received requests.
     pub disks: Vec<Disk>,
-    /// Bytes that nfsd threads had read and have changed, beside those of the devices; `None` where one of them is not known.
+    /// Bytes that nfsd threads read and changed, beside those of the devices; `None` if a part is not known.
     pub export_io: Option<ExportIo>,
     /// Clients by operation time, the largest first. The row `other` is left out.
     pub clients: Vec<Client>,
     /// WRITEs whose client asked for durability at once.
     pub stable_writes: f64,
-    /// Durable WRITEs and COMMITs that were answered with OK; `None` where nothing tells.
+    /// Durable WRITEs and COMMITs that were answered with OK; `None` if they are not counted.
     pub durable_writes: Option<f64>,
-    /// Of them, those that a crash may lose, by reason.
+    /// Durable writes that a crash may lose, by reason.
     pub unsafe_writes: Vec<(String, f64)>,
-    /// Requests of sessions; `None` where there were some, and nothing tells their slots.
+    /// Requests of sessions; `None` if there were some, and their slots are not known.
     pub sequenced: Option<f64>,
-    /// Of them, those that were sent with every slot in use.
+    /// Requests of sessions that were sent with every slot in use.
     pub full_slots: f64,
     /// Exports that acknowledge writes before they are durable, by reason.
     pub not_durable: Vec<(String, String)>,
-    /// Recalls of delegations; `None` where nothing tells.
+    /// Recalls of delegations; `None` if they are not counted.
     pub recalls: Option<Recalls>,
-    /// Layouts; `None` where there are some, and nothing tells.
+    /// Layouts; `None` if there are some, and they are not counted.
     pub layouts: Option<Layouts>,
-    /// States that the server has taken away; `None` where nothing tells.
+    /// States that the server has revoked; `None` if they are not counted.
     pub revoked: Option<f64>,
     /// All WRITEs.
     pub writes: f64,
@@ -268,7 +272,7 @@ pub struct Breakdown {
     pub compounds: f64,
     /// Operations in these COMPOUNDs.
     pub compound_ops: f64,
-    /// Requests that were put aside until a daemon answers.
+    /// Requests that were deferred until a daemon answers.
     pub deferred: f64,
     /// Waits in the write throttle of ZFS by pool, the longest in total first.
     pub zfs_throttle: Vec<NamedWaits>,
@@ -277,7 +281,7 @@ pub struct Breakdown {
     pub zfs_log_bytes: HashMap<String, [f64; 2]>,
 }
 
-/// A READ up to this size is tiny. It is half a page, and no database reads so little at once.
+/// Largest size of a tiny READ: half a page. No database reads so little at once.
 pub const TINY_READ_BYTES: f64 = 2048.0;
 
 impl Breakdown {
@@ -296,12 +300,12 @@ impl Breakdown {
         Some(self.export_devices.as_ref()?.get(device)?)
     }
 
-    /// True if there are enough requests to speak of, or some that are felt.
+    /// Returns true if there are enough requests for a finding, or some that are felt.
     pub fn enough(&self) -> bool {
         self.requests >= MIN_COUNT || self.felt > 0.0
     }
 
-    /// True if the wait for a thread is known of most requests.
+    /// Returns true if the wait for a thread is known for most requests.
     pub fn queue_known(&self) -> bool {
         self.queued >= QUEUE_KNOWN_SHARE * self.requests
     }

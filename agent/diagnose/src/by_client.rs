@@ -1,4 +1,4 @@
-//! Clients one by one: what one of them does is hidden in the sum of all.
+//! Clients one by one: the sum of all hides the work of a single one.
 //!
 //! Operations of clients by kind are counted only while `nfscope diagnose` watches. A window has the requests of NFSv4 clients that only
 //! walk a path.
@@ -8,7 +8,7 @@ use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::thresholds::{BEGIN_SHARE, END_SHARE, MIN_COUNT};
 use std::collections::BTreeMap;
 
-/// The operations of one client, as they were counted while a window was watched.
+/// Operations of one client, counted while a window was watched.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientOps {
     /// The client.
@@ -23,7 +23,7 @@ impl ClientOps {
         sum(names.iter().filter_map(|n| Some(self.ops.get(*n)?.0)))
     }
 
-    /// Number of all operations but these.
+    /// Number of all operations that `is` does not accept.
     pub fn count_of_others(&self, is: impl Fn(&str) -> bool) -> f64 {
         let others = self.ops.iter().filter(|(op, _)| !is(op));
         sum(others.map(|(_, (n, _))| *n))
@@ -37,7 +37,7 @@ impl ClientOps {
         }
     }
 
-    /// Seconds of these operations that nothing slow explains, by what all such operations of the window have of them.
+    /// Seconds of these operations that nothing slow explains. All such operations of the window have the same unexplained part.
     pub fn unattributed(&self, names: &[&str], b: &Breakdown, a: &Attribution) -> f64 {
         let of = |name: &&str| {
             let (_, seconds) = self.ops.get(*name)?;
@@ -49,19 +49,19 @@ impl ClientOps {
     }
 }
 
-/// A client that does mostly one thing, and its part of residence with that.
+/// A client whose requests are mostly of one kind, and its part of residence with these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mostly {
     /// The client.
     pub client: String,
-    /// The part of its requests, 0 to 1.
+    /// Part of its requests that are of this kind, 0 to 1.
     pub of_requests: f64,
     /// Time of these requests as a part of residence, 0 to 1.
     pub share: f64,
 }
 
-/// The client with the largest share of those whose requests are mostly (`ratio`) of one kind. `of` tells how many of a client's requests
-/// are, and their seconds.
+/// The client with the largest share among those whose requests are mostly (`ratio`) of one kind. `of` gives the number of a client's
+/// requests of this kind, and their seconds.
 pub fn mostly(
     b: &Breakdown,
     counted: Option<&Counted>,
@@ -84,7 +84,7 @@ pub fn mostly(
     clients.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// The share of residence from which on one client is a finding.
+/// Share of residence from which on one client is a finding.
 pub fn begin(active: bool) -> f64 {
     if active { END_SHARE } else { BEGIN_SHARE }
 }

@@ -1,6 +1,6 @@
-//! Which kind of finding causes which: causes are listed before their consequences, whatever the shares.
+//! Causes and consequences among kinds of findings: causes are listed before their consequences, whatever the shares.
 //!
-//! A consequence can have the larger share. Work on it changes nothing, and without the cause it is gone.
+//! A consequence can have the larger share, but only work on the cause changes it.
 
 use crate::attribution::{Attribution, cpus_are_busy, slowest_disk};
 use crate::breakdown::{Breakdown, Client, part, sum};
@@ -9,11 +9,11 @@ use crate::thresholds::LONG_PART;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Finding, Kind};
 
-/// One kind of finding that causes others.
+/// A kind of finding that causes others.
 struct Causes {
     cause: Kind,
     consequences: &'static [Kind],
-    /// Whether the window shows that it does.
+    /// Returns true if the window shows that the cause has its consequence.
     when: fn(Kind, &Breakdown, &Attribution) -> bool,
     /// The reason, after "a consequence of CAUSE: ".
     reason: &'static str,
@@ -32,7 +32,7 @@ const fn of_holders(cause: Kind, reason: &'static str) -> Causes {
     }
 }
 
-/// The table. Too few threads are missing on purpose: what threads wait for keeps them busy, but many threads can wait for it at once.
+/// Table of causes. Thread starvation is left out on purpose: slow waits keep threads busy, but many threads can wait at once.
 const TABLE: [Causes; 10] = [
     Causes {
         cause: Kind::SlowIntentLog,
@@ -112,7 +112,7 @@ pub(crate) fn put_first<T>(all: &mut Vec<T>, kind: impl Fn(&T) -> Kind, edges: &
         let mut edges = edges.iter();
         edges.any(|(c, of, _)| (*c, *of) == (cause, consequence))
     };
-    // The table has no circle, so that each move is the last of its pair.
+    // The table has no cycle, so each pair is moved once at most.
     let mut i = 0;
     while i < all.len() {
         let later = (i + 1..all.len()).find(|j| causes(kind(&all[*j]), kind(&all[i])));
@@ -126,7 +126,7 @@ pub(crate) fn put_first<T>(all: &mut Vec<T>, kind: impl Fn(&T) -> Kind, edges: &
     }
 }
 
-/// Says at each consequence what causes it.
+/// Adds the cause to each consequence.
 pub(crate) fn tell(findings: &mut [Finding], edges: &[Edge]) {
     let shares: Vec<_> = findings.iter().map(|f| (f.kind, f.share)).collect();
     for finding in findings {
@@ -144,13 +144,73 @@ pub(crate) fn tell(findings: &mut [Finding], edges: &[Edge]) {
 mod tests {
     use super::*;
 
+    /// Kinds that neither cause another one nor are a consequence of one, each with its reason.
+    const ALONE: [(Kind, &str); 10] = [
+        (
+            Kind::StuckRequests,
+            "what they wait for is a finding of requests that ended, or said with them",
+        ),
+        (
+            Kind::RetryLater,
+            "these clients wait outside the server, whatever it does inside",
+        ),
+        (
+            Kind::UnsafeWrites,
+            "a setting of the server, which makes nothing slow",
+        ),
+        (
+            Kind::SlotStarvation,
+            "a setting of clients, which limits what they ask for",
+        ),
+        (
+            Kind::PnfsFallback,
+            "a path of clients to the storage, which brings load and no kind of wait",
+        ),
+        (
+            Kind::ConnectionLimit,
+            "a limit of the kernel; who is put out comes again and waits for nothing in the server",
+        ),
+        (
+            Kind::BadRpcs,
+            "calls that are refused before anything waits",
+        ),
+        (
+            Kind::ThreadStarvation,
+            "what threads wait for keeps them busy, but many can wait for it at once",
+        ),
+        (
+            Kind::ChattyClient,
+            "considered only for time that nothing slow explains",
+        ),
+        (
+            Kind::SlowMount,
+            "a mount of this host, of which another server may be the cause",
+        ),
+    ];
+
+    #[test]
+    fn every_kind_is_in_the_table_or_has_a_reason_not_to_be() {
+        let in_table = |kind: Kind| {
+            let mut rows = TABLE.iter();
+            rows.any(|row| row.cause == kind || row.consequences.contains(&kind))
+        };
+        for kind in Kind::ALL {
+            let alone = ALONE.iter().find(|(k, _)| *k == kind);
+            let has_reason = alone.is_some_and(|(_, reason)| !reason.is_empty());
+            assert!(in_table(kind) != has_reason, "{kind:?}");
+        }
+        for row in &TABLE {
+            assert!(!row.reason.is_empty() && !row.consequences.is_empty());
+        }
+    }
+
     #[test]
     fn no_kind_is_a_consequence_of_itself() {
         let mut all: Vec<Edge> = Vec::new();
         for row in &TABLE {
             all.extend(row.consequences.iter().map(|c| (row.cause, *c, row.reason)));
         }
-        // Whatever comes behind a kind: it must not come back.
+        // Kinds that follow from a kind must not lead back to it.
         for kind in Kind::ALL {
             let mut reached = vec![kind];
             let mut at = 0;

@@ -32,8 +32,8 @@ pub fn is_change(op: &str) -> bool {
     DIRECTORY_CHANGES.contains(&op) || FILE_CHANGES.contains(&op)
 }
 
-/// True if operations can have waited so long for those that were at work for `held` seconds: while any waits, one holds the lock, so
-/// that at most all other threads wait for it. Else somebody else holds it.
+/// Returns true if operations that held a lock for `held` seconds explain that others waited `waited` seconds for it. One thread holds the
+/// lock at a time, so at most all other threads wait. Longer waits mean that a task outside of nfsd held the lock.
 pub fn holders_explain(b: &Breakdown, waited: f64, held: f64) -> bool {
     held * (b.threads - 1.0).max(1.0) >= waited
 }

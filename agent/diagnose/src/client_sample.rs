@@ -1,5 +1,5 @@
-//! Names the client behind a finding where the kernel does not count by client and operation ([`crate::counted`]): from a short
-//! sample of single operations.
+//! Names the client behind a finding if the kernel does not count by client and operation ([`crate::counted`]): from a short sample of
+//! single operations.
 
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::{SlowFilter, SlowOp, family};
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Length of the sample.
 pub const SAMPLE_DURATION: Duration = Duration::from_secs(3);
-/// Operations a second in the sample: enough for a share to within a tenth, at almost no cost.
+/// Most operations per second in the sample: enough for a share to within a tenth, at almost no cost.
 const MAX_OPS_PER_SECOND: u32 = 200;
-/// A sample of fewer operations is no evidence.
+/// Least number of operations in a sample that is evidence.
 const MIN_OPS: usize = 10;
 
 /// The operations to sample for a finding of this kind; `None` where the client does not matter.
@@ -28,7 +28,7 @@ pub fn filter(kind: Kind) -> Option<SlowFilter> {
     })
 }
 
-/// The client with most of the sampled operations, and what it does most.
+/// The client with most of the sampled operations, and its most frequent operation.
 pub fn evidence(sample: &[SlowOp]) -> Option<Evidence> {
     if sample.len() < MIN_OPS {
         return None;
@@ -88,6 +88,7 @@ mod tests {
             dataset: None,
             inode: None,
             path: None,
+            xid: None,
             bytes,
             stability: stability.map(str::to_owned),
             status: "ok".into(),

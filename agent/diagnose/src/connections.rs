@@ -1,41 +1,41 @@
-//! Connections of clients in a window: how many are open, how many may be, and how many the kernel closed because of that.
+//! Connections of clients in a window: the open ones, their limit, and those that the kernel closed because of it.
 
 use crate::ratio::sum;
 use nfscope_model::window_parts::numbers;
 use nfscope_model::{Window, family as f};
 
-/// Which connections the kernel's limit is for.
+/// Connections that the kernel's limit applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
-    /// All of the server.
+    /// All connections of the server.
     All,
-    /// Those whose client has not shown a valid file handle yet.
+    /// Connections whose client has not shown a valid file handle yet.
     Unproven,
 }
 
-/// Connections of clients. Numbers without a window are of its end.
+/// Connections of clients. Gauges are those of the window's end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Connections {
-    /// Open, of every transport.
+    /// Open connections of every transport.
     pub open: f64,
-    /// Which of them the limit is for.
+    /// Connections that the limit applies to.
     pub limited: Limited,
-    /// So many of those are open.
+    /// Number of open connections that the limit applies to.
     pub limited_open: f64,
-    /// The limit.
+    /// Limit of the kernel.
     pub limit: f64,
-    /// Accepted in the window.
+    /// Connections accepted in the window.
     pub accepted: f64,
-    /// Closed in the window because of the limit; `None` where nothing tells.
+    /// Connections closed in the window because of the limit; `None` if they are not counted.
     pub closed_by_limit: Option<f64>,
     /// Packets of new connections that were dropped in the window, because no thread accepted those before them.
     pub drops: f64,
 }
 
 impl Connections {
-    /// Those of a window; `None` where nothing tells.
+    /// Connections of a window; `None` if they are not measured.
     pub fn of(w: &Window) -> Option<Connections> {
-        // With its sign, which is the kernel's mistake and has to be told.
+        // The number keeps its sign: a negative one is the kernel's mistake, and is a finding.
         let counted = w.delta.numbers(&f::LIMITED_CONNECTIONS);
         let ([which], limited_open) = counted.into_iter().find(|(_, n)| n.is_finite())?;
         let limited = match which {

@@ -1,8 +1,7 @@
-//! Names who and what is behind a finding: clients, exports, operations and files, as operations were counted by them while the
-//! window was watched.
+//! Names the clients, exports, operations and files behind a finding, from operations counted while the window was watched.
 //!
-//! A share is a part of the time of the operations that were counted. What found no room in the kernel's table is in no row; where
-//! there is any, a share is the least that it can be.
+//! A share is a part of the time of the operations that were counted. Operations that found no room in the kernel's table have no row. If
+//! there are any, a share is a lower bound.
 
 use crate::breakdown::{Breakdown, part, sum};
 use crate::by_client::{self, ClientOps};
@@ -14,18 +13,18 @@ use nfscope_model::{Dimension, family as f};
 use nfscope_text::units::seconds;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewer operations are no evidence.
+/// Least number of operations that are evidence.
 const MIN_OPS: u64 = 10;
-/// A file with a smaller part of the time is one of many.
+/// Least part of the time from which on a file is named.
 const MIN_FILE_PART: f64 = 0.1;
-/// More without a row than this part of all can change a share.
+/// Largest part of operations without a row that cannot change a share noticeably.
 const NEGLIGIBLE: f64 = 0.005;
-/// Rows that are kept: operations by file are many on a large server. What comes later is in none.
+/// Most rows that are kept, because operations by file are many on a large server. Later operations have no row.
 const MOST_ROWS: usize = 1 << 16;
-/// Operations that a sentence names; more are a number.
+/// Most operations that a sentence names; beyond that it has their number.
 const MOST_NAMES: usize = 4;
 
-/// Operations by what they have in common, in the order of [`Keys`].
+/// Operations grouped by their keys, in the order of [`Keys`].
 #[derive(Debug, Clone, Default)]
 pub struct Counted {
     /// Time for which they were counted.
@@ -35,25 +34,25 @@ pub struct Counted {
     other: f64,
 }
 
-/// A file or directory as the server's own programs see it.
+/// Path of a file or directory on the server itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Where it is.
+    /// Path on the server.
     pub path: String,
-    /// Whether it is a directory.
+    /// True for a directory.
     pub is_directory: bool,
 }
 
-/// Of which operations a finding is.
+/// Operations that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Of {
-    /// All.
+    /// All operations.
     All,
-    /// These, by the label `op`.
+    /// Operations with these labels `op`.
     Ops(BTreeSet<String>),
 }
 
-/// The operations behind a finding; `None` where their time does not tell who is behind it.
+/// Operations behind a finding; `None` if their time does not show the client behind it.
 pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
     let named = |names: &[&str]| Of::Ops(names.iter().map(|&n| n.to_owned()).collect());
     let waiting = |phase| Of::Ops(ops_with_much(phase, b));
@@ -73,7 +72,7 @@ pub fn ops(kind: Kind, b: &Breakdown) -> Option<Of> {
     Some(of).filter(|of| *of != Of::Ops(BTreeSet::new()))
 }
 
-/// Whether a finding of this kind may be due to one file or directory.
+/// Returns true if a single file or directory may cause a finding of this kind.
 pub fn is_of_a_file(kind: Kind) -> bool {
     matches!(
         kind,
@@ -209,7 +208,7 @@ impl Chosen<'_> {
     }
 }
 
-/// The client, the export and the operation with most of the time, each by itself.
+/// Sentence about the client, the export and the operation with most of the time, each by itself.
 pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
     let chosen = counted.choose(of)?;
     let top = |d: Dimension| {
@@ -252,8 +251,7 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
     Some(evidence(&f::OP_DURATION.info, share, None, text))
 }
 
-/// The file or directory with most of the time. `place` finds where one is, by its export and its inode number; it is asked at
-/// most once.
+/// Sentence about the file or directory with most of the time. `place` finds a path by export and inode number; it is called at most once.
 pub fn file(
     of: &Of,
     counted: &Counted,
@@ -334,7 +332,7 @@ mod tests {
         c.add(keys("192.0.2.7", "/a", "commit", "12"), 40, 1.0);
         c.add(keys("192.0.2.8", "/a", "write", "13"), 100, 2.0);
         c.add(keys("192.0.2.8", "/b", "commit", "none"), 10, 1.0);
-        // Of other operations.
+        // Operations of another kind.
         c.add(keys("192.0.2.9", "/b", "getattr", "14"), 10_000, 50.0);
         c
     }

@@ -1,6 +1,6 @@
-//! The course of a wait over a window: steady, in bursts, growing or falling.
+//! The trend of a wait over a window: steady, in bursts, growing or falling.
 //!
-//! The window is cut into slices of equal length. What counts is how much waiting each slice has, by when it ended.
+//! The window is cut into slices of equal length. Waits count in the slice in which they ended.
 
 use crate::attribution::{deferred_seconds, upcall_seconds};
 use crate::breakdown::{Breakdown, mean, part, sum};
@@ -12,30 +12,30 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_text::units::seconds;
 
-/// How a quantity went over a window.
+/// Trend of a quantity over a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Course {
     /// About the same in all slices.
     Steady,
-    /// Most of it in few slices.
+    /// Most of the quantity in few slices.
     Bursts {
         /// Number of bursts.
         count: usize,
-        /// Length of the longest, in seconds: a number of slices. Its waits ended in there, and may have begun long before.
+        /// Length of the longest burst, in seconds: a number of slices. Its waits ended in these, and may have begun long before.
         length: f64,
-        /// Mean time from the beginning of one to the next, in seconds; `None` for a single one.
+        /// Mean time from the beginning of one burst to the next, in seconds; `None` for a single one.
         every: Option<f64>,
-        /// Their part of the whole, 0 to 1.
+        /// Part of the quantity that is in bursts, 0 to 1.
         part: f64,
     },
-    /// More and more, or less and less: the last third over the first.
+    /// Growing or falling: the last third over the first.
     Trend(f64),
-    /// None of these.
+    /// A course of no other kind.
     Uneven,
 }
 
 impl Course {
-    /// Of what each slice of `slice` seconds has; `None` of too few slices, and of nothing.
+    /// Trend of values in slices of `slice` seconds each; `None` for too few slices, and if all are zero.
     pub fn of(each: &[f64], slice: f64) -> Option<Course> {
         let n = each.len();
         let total = sum(each.iter().copied());
@@ -111,7 +111,7 @@ fn bursts(each: &[f64], slice: f64, mean: f64) -> Option<Course> {
     if inside < MIN_IN_BURSTS || number as f64 > MAX_BURST_SLICES * each.len() as f64 {
         return None;
     }
-    // Slices in a row are one burst.
+    // Consecutive slices are one burst.
     let begins: Vec<usize> = (0..each.len())
         .filter(|i| is_burst(&each[*i]) && (*i == 0 || !is_burst(&each[i - 1])))
         .collect();
@@ -128,8 +128,8 @@ fn bursts(each: &[f64], slice: f64, mean: f64) -> Option<Course> {
     })
 }
 
-/// The standard score of a monotonic trend: H. B. Mann, Nonparametric tests against trend, Econometrica 13, 1945, and M. G.
-/// Kendall, Rank Correlation Methods, 1975.
+/// Standard score of a monotonic trend: H. B. Mann, Nonparametric tests against trend, Econometrica 13, 1945, and M. G. Kendall, Rank
+/// Correlation Methods, 1975.
 fn mann_kendall(each: &[f64]) -> f64 {
     let n = each.len() as f64;
     let mut s = 0.0;
@@ -146,7 +146,7 @@ fn mann_kendall(each: &[f64]) -> f64 {
     (s - f64::signum(s)) / variance.sqrt()
 }
 
-/// The seconds that a cause takes; `None` of a kind that is no wait.
+/// Seconds of waiting for a cause; `None` for a kind that is no wait.
 fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
     let p = b.phases?;
     Some(match kind {
@@ -181,7 +181,7 @@ fn waiting(kind: Kind, b: &Breakdown) -> Option<f64> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Slice {
     length: f64,
-    /// Seconds of waiting by kind, in the order of [`Kind::ALL`]; `None` of a kind that is no wait.
+    /// Seconds of waiting by kind, in the order of [`Kind::ALL`]; `None` for a kind that is no wait.
     waiting: Vec<Option<f64>>,
 }
 
@@ -195,7 +195,7 @@ impl Slice {
     }
 }
 
-/// How the waiting of a finding went over the slices of its window.
+/// Trend of a finding's waiting over the slices of its window.
 pub fn course<'a>(
     kind: Kind,
     slices: impl ExactSizeIterator<Item = &'a Slice>,
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn each_course_is_told() {
         assert_eq!(of(|i| 1.0 + 0.2 * (i % 3) as f64), Course::Steady);
-        // Half a second every five.
+        // Stalls of half a second every five seconds.
         let stalls = of(|i| if i % 5 == 2 { 4.0 } else { 0.02 });
         let Course::Bursts {
             count,
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(Course::of(&[0.0; 60], 1.0), None);
     }
 
-    /// Chance is not taken for a trend: a thousand servers whose slices have nothing to do with each other.
+    /// Independent slices of a thousand servers are hardly ever taken for a trend.
     #[test]
     fn chance_is_no_trend() {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;

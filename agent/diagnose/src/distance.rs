@@ -1,7 +1,7 @@
-//! What the distance to its server makes of a client's opens: round trips, one after the other. No fault of a server.
+//! Cost of distance for a client's opens: round trips to the server, one after the other. They are no fault of the server.
 //!
 //! A client walks a path with one request for each step, and waits for each reply: Irtegov et al., On one source of latency in NFSv4
-//! client, 2017. The server sees these requests, and TCP the lowest time of a round trip. TCP's smoothed time also holds the time for
+//! client, 2017. The server sees these requests, and TCP the lowest time of a round trip. TCP's smoothed time also contains the time for
 //! which a client delays its acknowledgements (RFC 1122, 4.2.3.2: up to half a second). For a quiet client on the same host that is
 //! milliseconds.
 
@@ -9,13 +9,13 @@ use crate::breakdown::{Breakdown, Client};
 use crate::thresholds::{DISTANT_RATIO, DISTANT_SECONDS, MIN_COUNT};
 use nfscope_text::units::seconds;
 
-/// So many clients are named.
+/// Most clients that are named.
 const NAMED: usize = 3;
 
-/// What would change it.
+/// Advice on changes that reduce the cost.
 const ADVICE: &str = "a faster server changes little of that; fewer levels of directories, files that stay open, longer attribute caching (actimeo=) and a server nearby do";
 
-/// What opens of an NFSv4 client cost it.
+/// Cost of the opens of an NFSv4 client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distance {
     /// The client.
@@ -29,7 +29,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// Of a client; `None` where it opened next to nothing, or nothing tells how far away it is.
+    /// Cost for a client; `None` if it opened next to nothing, or if its distance is not known.
     pub fn of(c: &Client) -> Option<Distance> {
         let requests = c.walks + c.opens;
         (requests >= MIN_COUNT && c.opens >= 1.0).then_some(())?;
@@ -37,7 +37,7 @@ impl Distance {
             client: c.name.clone(),
             round_trips: requests / c.opens,
             round_trip_seconds: c.min_rtt?,
-            server_seconds: c.open_seconds / c.opens,
+            server_seconds: c.open_seconds? / c.opens,
         })
     }
 
@@ -46,7 +46,7 @@ impl Distance {
         self.round_trips * self.round_trip_seconds
     }
 
-    /// Whether the distance is nearly all of an open.
+    /// Returns true if the distance is nearly all of an open.
     fn is_all(&self) -> bool {
         self.round_trip_seconds >= DISTANT_SECONDS
             && self.seconds() >= DISTANT_RATIO * self.server_seconds
@@ -64,7 +64,7 @@ impl Distance {
     }
 }
 
-/// The most distant clients in words, and what would help them; empty without any.
+/// Sentences about the most distant clients, with advice; empty without any.
 pub fn sentences(b: &Breakdown) -> Vec<String> {
     let mut all: Vec<_> = (b.clients.iter())
         .filter_map(Distance::of)
@@ -93,7 +93,7 @@ mod tests {
             name: name.into(),
             walks,
             opens,
-            open_seconds: opens * 0.4e-3,
+            open_seconds: Some(opens * 0.4e-3),
             min_rtt: Some(rtt),
             ..Client::default()
         }
@@ -126,17 +126,22 @@ mod tests {
     #[test]
     fn nothing_is_said_of_clients_nearby_or_that_open_nothing() {
         for c in [
-            // A data centre; a slow server; too few; none opened; nothing tells how far.
+            // Clients without a sentence: in the same data centre, of a slow server, with too few requests, without opens, at an unknown
+            // distance.
             client("near", 80.0, 10.0, 0.3e-3),
             client("slow", 80.0, 10.0, 13.9e-3 / 40.0 / 9.0),
             client("few", 8.0, 1.0, 13.9e-3),
             client("none", 80.0, 0.0, 13.9e-3),
             Client {
+                open_seconds: None,
+                ..client("unmeasured", 80.0, 10.0, 13.9e-3)
+            },
+            Client {
                 min_rtt: None,
                 ..client("unknown", 80.0, 10.0, 13.9e-3)
             },
             Client {
-                open_seconds: 10.0 * 20e-3,
+                open_seconds: Some(10.0 * 20e-3),
                 ..client("served slowly", 80.0, 10.0, 13.9e-3)
             },
         ] {

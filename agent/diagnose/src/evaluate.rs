@@ -26,7 +26,7 @@ pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
     evaluate_breakdown(window, &Breakdown::of(window), active)
 }
 
-/// Evaluates a window with this breakdown, and with what was observed while it was watched closely.
+/// Evaluates a window with this breakdown, and with observations made while it was watched closely.
 pub fn evaluate_observed(window: &Window, b: &Breakdown, observed: &Observed) -> Diagnosis {
     evaluate_with(window, b, &[], observed)
 }
@@ -70,12 +70,12 @@ fn evaluate_with(
         outside: distance::sentences(breakdown),
         unseen: unseen(breakdown),
     };
-    // A request that was put aside is in no residence, and its client has felt it.
+    // A deferred request is in no residence, and its client has felt it.
     let loaded_for = |kind| loaded || (kind == Kind::SlowUpcall && attribution.upcalls_are_felt);
     for kind in Kind::ALL {
         let result = rules::apply(kind, &context);
-        // One request that hangs is a finding, whatever it is a part of; and one client that is put off may be all there is.
-        // A mount of this host has nothing to do with the requests of a server here.
+        // Some findings do not depend on a share of time: a single request that hangs, or a single client that is told to retry, is a
+        // finding. A mount of this host does not depend on the requests of a server here.
         let whatever = !needs_times(kind) || kind == Kind::StateRecoveryStorm;
         let threshold = if active.contains(&kind) {
             END_SHARE
@@ -86,7 +86,7 @@ fn evaluate_with(
         let few_threads = breakdown.saturated.is_none_or(|s| s >= SATURATED);
         let impact = Impact::of(kind, result.share.unwrap_or(0.0), &context);
         let beside = |share: f64, result: &RuleResult| {
-            // Waits of the threads are told beside their number only if they are clearly long.
+            // Waits of the threads are listed beside the number of threads only if they are clearly long.
             let of_threads = result.of_threads * impact.weight_of_share;
             let clearly_long = impact.weight_of_share >= CLEARLY_LONG;
             few_threads && clearly_long && share >= MIN_BESIDE_SHARE && of_threads >= threshold
@@ -95,6 +95,7 @@ fn evaluate_with(
             impact.is_lost && (share * impact.weight_of_share >= threshold || beside(share, result))
         };
         let untimed = breakdown.untimed.filter(|_| needs_times(kind));
+        let in_hand = rules::stuck_requests::in_hand_for(breakdown, kind);
         match result.share {
             Some(share)
                 if result.condition
@@ -105,15 +106,19 @@ fn evaluate_with(
                 found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
-            // Without the times of requests nothing is known to be no part of them.
+            // Without the times of requests no cause can be ruled out.
             share => diagnosis.ruled_out.push(RuledOut {
                 kind,
                 share: share
-                    .filter(|_| untimed.is_none())
+                    .filter(|_| untimed.is_none() && in_hand.is_none())
                     .map(|s| if result.condition { s } else { 0.0 }),
-                why: match untimed.filter(|_| share.is_some()) {
-                    Some(family) => not_measured(family),
-                    None => result.ruled_out_reason,
+                why: match (untimed.filter(|_| share.is_some()), in_hand) {
+                    (Some(family), _) => not_measured(family),
+                    (None, Some(waits)) => format!("{waits}: see stuck_requests"),
+                    (None, None) if share.is_some() && nothing_ended(kind, breakdown) => {
+                        "no request ended in the window".to_owned()
+                    }
+                    (None, None) => result.ruled_out_reason,
                 },
             }),
         }
@@ -127,7 +132,26 @@ fn evaluate_with(
     let ruled_out = &mut diagnosis.ruled_out;
     ruled_out.sort_by(|a, b| share(b).total_cmp(&share(a)));
     (diagnosis.verdict, diagnosis.reason) = verdict(&diagnosis, breakdown, loaded);
+    // Without a finding the verdict says it.
+    if diagnosis.verdict == Verdict::Findings {
+        diagnosis
+            .outside
+            .splice(0..0, rules::server_state(breakdown));
+    }
     diagnosis
+}
+
+/// Whether the share of a kind is a part of no requests at all.
+fn nothing_ended(kind: Kind, b: &Breakdown) -> bool {
+    let of_requests = matches!(
+        kind,
+        Kind::StateRecoveryStorm
+            | Kind::CpuSaturation
+            | Kind::LockContention
+            | Kind::UnknownWaits
+            | Kind::ChattyClient
+    );
+    of_requests && b.requests == 0.0 && b.residence == 0.0
 }
 
 /// The largest share of the time first; see [`Kind::is_listed_behind`].
@@ -170,13 +194,15 @@ fn verdict(d: &Diagnosis, b: &Breakdown, loaded: bool) -> (Verdict, String) {
     (Verdict::Unknown, reason)
 }
 
-/// True for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own mounts
-/// are no part of the time of requests. Waits for a directory or file are not hidden: if none is known, they are `unknown_waits`.
+/// Returns true for kinds that the verdict does not need. Connections, replies on their way, the durability of writes and this host's own
+/// mounts are not part of the time of requests. Waits for a directory or file stay visible in any case: if they are not known as such, they
+/// are `unknown_waits`.
 fn verdict_without(kind: Kind) -> bool {
     matches!(
         kind,
         Kind::ConnectionLimit
             | Kind::BadRpcs
+            | Kind::RetryLater
             | Kind::LockContention
             | Kind::UnacknowledgedReplies
             | Kind::UnsafeWrites
@@ -184,7 +210,7 @@ fn verdict_without(kind: Kind) -> bool {
     )
 }
 
-/// True for kinds whose share is a part of requests or of their time.
+/// Returns true for kinds whose share is a part of requests or of their time.
 fn needs_times(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -204,20 +230,24 @@ fn not_measured(family: &str) -> String {
     format!("{family} is not measured on this host; `nfscope check` shows why")
 }
 
-/// Sentences on replies that are not followed to their clients: a healthy server may hide trouble there.
+/// Sentences on replies that are not followed to their clients, and on locks: a healthy server may hide trouble there.
 fn unseen(b: &Breakdown) -> Vec<String> {
-    let text = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
+    let locks = b.nlm_clients.is_none().then(|| {
+        "waits for locks of NFSv3 are not seen here: a client that waits for one looks idle"
+            .to_owned()
+    });
+    let replies = match (&b.unacknowledged, b.unseen_transports.as_slice()) {
         (None, _) => "replies on their way to clients are not seen here: a client that does not receive them looks idle".to_owned(),
-        (Some(_), []) => return Vec::new(),
+        (Some(_), []) => return locks.into_iter().collect(),
         (Some(_), transports) => format!(
             "replies over {} are not followed to their clients: one that does not receive them looks idle",
             transports.join(" and ")
         ),
     };
-    vec![text]
+    [replies].into_iter().chain(locks).collect()
 }
 
-/// Exports so many of which are named; the others are counted.
+/// Most exports that are named; the others are counted.
 const NAMED: usize = 3;
 
 /// Exports that acknowledge writes before they are durable.
@@ -248,7 +278,7 @@ fn not_durable(window: &Window) -> Vec<String> {
     warnings
 }
 
-/// Requests that waited for a thread for a time that nobody knows.
+/// Warning about requests whose wait for a thread is not known.
 fn incomplete(b: &Breakdown) -> Option<String> {
     let unseen = b.requests - b.queued;
     let share = part(unseen, b.requests);
@@ -270,11 +300,17 @@ fn too_little_load(b: &Breakdown) -> String {
         return "no requests: there is nothing to evaluate".to_owned();
     }
     format!(
-        "{:.0} requests in {:.0} s, {:.2} in the server on average: too little load for a bottleneck",
-        b.requests,
+        "{} in {:.0} s, {:.2} in the server on average: too little load for a bottleneck",
+        many(b.requests, "request"),
         b.length,
         b.rate(b.residence)
     )
+}
+
+/// Whether operations themselves have a good part of the waits for a CPU.
+fn waits_in_operations(b: &Breakdown) -> bool {
+    let runqueue = b.phases.and_then(|p| p.runqueue);
+    part(runqueue.unwrap_or(0.0), b.residence) >= MIN_BESIDE_SHARE
 }
 
 /// How the times are spread of the operation that waits most for a cause.
@@ -285,6 +321,8 @@ fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
         Kind::WriteThrottle => |p| p.throttle,
         Kind::DelegationRecalls => |p| p.recall,
         Kind::MemoryReclaim => |p| p.reclaim,
+        // Requests that wait for a thread without a CPU have ended before their operations begin.
+        Kind::CpuSaturation if !waits_in_operations(b) => return None,
         Kind::CpuSaturation => |p| p.runqueue.unwrap_or(0.0),
         Kind::LockContention | Kind::UnknownWaits => |p| p.lock,
         _ => return None,
@@ -323,7 +361,7 @@ fn headroom(b: &Breakdown) -> Vec<Headroom> {
     if let (Some(n), Some(idle)) = (b.cpus, b.cpu_idle) {
         add(many(n, "CPU"), 1.0 - idle);
     }
-    // The sum of write times is the utilization only where one is made at a time.
+    // The sum of write times is the utilization only for logs that write one at a time.
     for l in &b.logs {
         if let Some(writes) = l.writes_in_turn() {
             add(

@@ -1,27 +1,27 @@
-//! Whose the requests to the exports' devices are: bytes of the devices beside those of nfsd threads.
+//! Bytes of the exports' devices beside those of nfsd threads, which show whose requests they are.
 
 use crate::ratio::{part, sum};
 use nfscope_model::window_parts::numbers;
 use nfscope_model::{Window, family as f};
 use std::collections::HashMap;
 
-/// Bytes of the devices that exports lie on, and how many of them are nfsd's.
+/// Bytes of the devices that exports lie on, and nfsd's part of them.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportIo {
-    /// Read from the devices.
+    /// Bytes read from the devices.
     pub read: f64,
-    /// Those of them that nfsd threads had read.
+    /// Bytes that nfsd threads read from the devices.
     pub nfsd_read: f64,
-    /// Written to the devices.
+    /// Bytes written to the devices.
     pub written: f64,
-    /// Changed in memory by nfsd threads, to be written.
+    /// Bytes changed in memory by nfsd threads, to be written.
     pub nfsd_changed: f64,
 }
 
 impl ExportIo {
-    /// Of a window, with the devices that exports lie on; `None` where the kernel does not account I/O to threads.
+    /// Bytes of a window, for the devices that exports lie on; `None` if the kernel does not account I/O to threads.
     pub fn of(w: &Window, devices: &HashMap<String, String>) -> Option<ExportIo> {
-        // A mapped device that has requests (multipath) passes each of them on to a path, where it counts.
+        // A mapped device with requests (multipath) passes each of them on to a path, whose bytes count.
         let counts = |device: &str| devices.contains_key(device) && !device.starts_with("dm-");
         let of_devices = |wanted: &str| {
             let of = numbers(w, &f::BLOCK_BYTES);
@@ -37,7 +37,7 @@ impl ExportIo {
         })
     }
 
-    /// The part of what was read that others had read.
+    /// Part of the bytes read that other programs read.
     pub fn foreign_read(&self) -> f64 {
         part((self.read - self.nfsd_read).max(0.0), self.read)
     }

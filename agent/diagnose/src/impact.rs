@@ -1,4 +1,4 @@
-//! How much clients lose by a cause. A share of residence says nothing of that: half of the time of a server that rests is little time.
+//! Time that clients lose by a cause. A share of residence does not show that: half of the time of an idle server is little time.
 
 use crate::attribution::{cpus_are_busy, disk_weight, log_weight, longest_wait, slow_intent_log};
 use crate::breakdown::{Breakdown, Phases, mean, part};
@@ -8,10 +8,10 @@ use crate::thresholds::{CRITICAL_LOST, CRITICAL_SHARE, END_LOST, LONG_WAIT_SECON
 use nfscope_model::Histogram;
 use nfscope_model::finding::Kind;
 
-/// How much clients lose by one cause.
+/// Time that clients lose by one cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Impact {
-    /// The part of its share that counts, 0 to 1: shorter waits count less.
+    /// Weight of the cause's share, 0 to 1: shorter waits count less.
     pub weight_of_share: f64,
     /// True if clients lose enough for a finding.
     pub is_lost: bool,
@@ -23,7 +23,7 @@ impl Impact {
     /// The impact of a cause with this share of residence.
     pub fn of(kind: Kind, share: f64, context: &Context) -> Impact {
         let b = context.breakdown;
-        // Requests that wait for the cause on average, by Little's law: seconds that clients lose in a second.
+        // Seconds that clients lose per second. By Little's law this is the mean number of requests that wait for the cause.
         let lost = part(share * b.residence, b.length);
         let felt =
             b.felt > 0.0 || (kind == Kind::SlowUpcall && context.attribution.upcalls_are_felt);
@@ -45,7 +45,7 @@ impl Impact {
     }
 }
 
-/// How long the waits for a cause are, 0 to 1.
+/// Weight of the waits for a cause by their length, 0 to 1.
 fn weight_of(kind: Kind, b: &Breakdown) -> f64 {
     let long = |seconds: f64| weight(seconds, LONG_WAIT_SECONDS);
     let of_phase = |phase: fn(&Phases) -> f64| {

@@ -1,14 +1,14 @@
-//! Explains what makes requests slow: a window's time is broken down and attributed to causes, with the evidence.
+//! Explains slow requests: a window's time is broken down and attributed to causes, with the evidence.
 //!
 //! 1. [`breakdown`]: where the time of a window's requests went.
 //! 2. [`attribution`]: which cause each part of that time is attributed to.
 //! 3. `rules`: one file for each kind of finding, named by the kind, decides about that kind.
 //! 4. [`evaluate()`]: applies all rules to a window.
 //!
-//! All four steps are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`]
-//! tells how the waiting of a finding went over its window. [`tracker`] follows findings from window to window. [`counted`] names the
-//! clients, exports, operations and files behind a finding, as the kernel counted them. Where it does not, [`client_sample`] names the
-//! client, from a sample of single operations. [`render()`] writes a diagnosis as text.
+//! All four steps are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`] is
+//! the trend of a finding's waiting over its window. [`tracker`] follows findings from window to window. [`counted`] names the clients,
+//! exports, operations and files behind a finding, as the kernel counted them. Where it does not, [`client_sample`] names the client, from
+//! a sample of single operations. [`render()`] writes a diagnosis as text.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! How the time of waits is spread over their lengths. Callers that wait for each reply send less while they wait, so that long
-//! waits are few where they cost most: their part of the time counts, not their part of the number.
+//! Distribution of waiting time over the lengths of waits. Callers that wait for each reply send less while they wait. Therefore long waits
+//! are few where they cost most, and their part of the time counts, not their part of the number.
 
 use crate::ratio::{part, sum};
 use nfscope_model::Histogram;
@@ -7,20 +7,20 @@ use nfscope_model::Histogram;
 /// The waits of a histogram that are at least as long as a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LongWaits {
-    /// Their number.
+    /// Number of these waits.
     pub count: f64,
-    /// Their part of the number, 0 to 1.
+    /// Part of the number of all waits that are these, 0 to 1.
     pub of_count: f64,
-    /// Their part of the time, 0 to 1.
+    /// Part of the time of all waits that is in these, 0 to 1.
     pub of_time: f64,
-    /// Their part of the sum of squared lengths, 0 to 1. Who comes at a random time meets a write by its length, and waits by
-    /// its length: this is the part of the expected waiting.
+    /// Part of the sum of squared lengths that they have, 0 to 1. A caller that comes at a random time meets a write with a probability by
+    /// its length, and waits by its length: this is the part of the expected waiting.
     pub of_squares: f64,
-    /// No wait was longer than this; infinite beyond the last edge.
+    /// Longest wait, at most this; infinite beyond the last edge.
     pub longest: f64,
 }
 
-/// The waits of `limit` or longer. A bucket belongs to them if its middle does.
+/// Waits of `limit` or longer. A bucket belongs to them if its middle does.
 pub fn long_waits(h: &Histogram, limit: f64) -> LongWaits {
     let buckets = || {
         let used = h.counts.iter().enumerate().filter(|(_, n)| **n > 0);
@@ -44,14 +44,14 @@ pub fn long_waits(h: &Histogram, limit: f64) -> LongWaits {
     }
 }
 
-/// How much a wait counts as a long one, 0 to 1: half at the limit, nothing at half of the limit, in full at twice the limit. A device
-/// that takes a little less than the limit is hardly better than one that takes a little more.
+/// Weight of a wait by its length, 0 to 1: half at the limit, zero at half of the limit, one at twice the limit. A device a little below
+/// the limit is hardly better than one a little above it.
 pub fn weight(seconds: f64, limit: f64) -> f64 {
     (0.5 + 0.5 * (seconds / limit).log2()).clamp(0.0, 1.0)
 }
 
-/// The mean [`weight`] of the waits of a histogram, 0 to 1. Each wait counts by its length to this power: 1 for the time that was
-/// waited, 2 for what somebody who comes at a random time waits.
+/// Mean [`weight`] of the waits of a histogram, 0 to 1. Each wait counts by its length to this power: 1 for the time that was waited, 2 for
+/// the expected wait of a caller that comes at a random time.
 pub fn mean_weight(h: &Histogram, limit: f64, power: i32) -> f64 {
     let used = || {
         let used = h.counts.iter().enumerate().filter(|(_, n)| **n > 0);
@@ -112,7 +112,7 @@ mod tests {
         let long = long_waits(&histogram(&[(0.2e-3, 5000)]), 1e-3);
         assert_eq!((long.count, long.of_time, long.of_squares), (0.0, 0.0, 0.0));
         assert_eq!(long_waits(&histogram(&[]), 1e-3), LongWaits::default());
-        // Beyond the last edge nothing says how long they were.
+        // Waits beyond the last edge have no known length.
         let beyond = long_waits(&histogram(&[(1000.0, 1)]), 1e-3);
         assert_eq!((beyond.of_time, beyond.longest), (1.0, f64::INFINITY));
     }

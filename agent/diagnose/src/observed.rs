@@ -1,5 +1,5 @@
-//! Evidence that no window has: operations by file, and the kernel stacks of sleeping operations. `nfscope diagnose` collects it while
-//! it watches. The findings of the agent are without it.
+//! Evidence that no window has: operations by file, and the kernel stacks of sleeping operations. `nfscope diagnose` collects it while it
+//! watches. The findings of the agent do not have it.
 
 use crate::breakdown::{Breakdown, Op, Phases, part, sum};
 use crate::by_client;
@@ -64,7 +64,7 @@ const ELSEWHERE: [&str; 15] = [
 const EXECUTES: [&str; 1] = ["svc_process"];
 const RECEIVES: [&str; 2] = ["svc_recv", "svc_get_next_xprt"];
 
-/// Causes that kernel functions show: how they begin, and what to do.
+/// Causes that kernel functions show: beginnings of the functions' names, and advice.
 const SHOWN: [(&[&str], &str); 4] = [
     (
         &["fanotify_"],
@@ -86,6 +86,32 @@ const SHOWN: [(&[&str], &str); 4] = [
     ),
 ];
 
+/// Kernel functions that stacks are searched for, each with what it stands for. A kernel that calls one otherwise shows a sleep that
+/// nothing here names: it is printed as it is, and no cause is said.
+pub fn functions() -> Vec<(&'static str, &'static str)> {
+    let of = |all: &[&'static str], stands_for| -> Vec<_> {
+        all.iter().map(|f| (*f, stands_for)).collect()
+    };
+    let mut all = [
+        of(&LOCKS, "a lock"),
+        of(&TAKE_LOCKS, "a lock, where it is the innermost one"),
+        of(&ELSEWHERE, "a wait with a phase of its own"),
+        of(&EXECUTES, "a request"),
+        of(&RECEIVES, "no request"),
+    ]
+    .concat();
+    let shown = [
+        "a program that watches the file system",
+        "another NFS server",
+        "a frozen file system",
+        "a FUSE program",
+    ];
+    for ((begins, _), stands_for) in SHOWN.iter().zip(shown) {
+        all.extend(of(begins, stands_for));
+    }
+    all
+}
+
 /// Operations with a smaller part of the waiting are not those that a finding is about.
 const MIN_PART: f64 = 0.1;
 
@@ -94,7 +120,7 @@ const MIN_PART: f64 = 0.1;
 pub struct Files {
     /// Time for which they were counted, in seconds.
     pub length: f64,
-    /// Keys that operations have in common, with the seconds of these operations.
+    /// Keys that group operations, with the seconds of these operations.
     pub rows: Vec<(Keys, f64)>,
     /// Seconds of operations without a row.
     pub without_row: f64,
@@ -114,25 +140,25 @@ pub struct Observed {
     pub files: Option<Files>,
     /// Operations by client; `None` where these were not counted.
     pub clients: Option<by_client::Counted>,
-    /// Owners of NFSv4 leases that several addresses share, as the kernel listed them; empty where nobody looked.
+    /// Owners of NFSv4 leases that several addresses share, as the kernel listed them; empty if they were not watched.
     pub shared_owners: Vec<SharedOwner>,
-    /// Kernel stacks of operations that slept in waits without a name, or the reason why there are none; `None` where nobody looked.
+    /// Kernel stacks of operations that slept in waits without a name, or the reason why there are none; `None` if none were sampled.
     pub sleeps: Option<Result<Sleeps, String>>,
 }
 
-/// The owner of a lease under whose name several addresses come in turn.
+/// The owner of a lease under whose name several addresses alternate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedOwner {
-    /// The name that the clients give themselves.
+    /// Owner name that the clients use.
     pub name: String,
     /// The addresses.
     pub addresses: BTreeSet<String>,
 }
 
-/// Kernel stacks of operations, taken at several moments. Long sleeps are in more of them, so that parts are parts of the time.
+/// Kernel stacks of operations, sampled at several moments. Long sleeps are in more samples, so parts are parts of the time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sleeps {
-    /// The moments.
+    /// Number of the moments.
     pub looks: u32,
     /// Stacks with the number of times that each was seen. The innermost function is the first; a module stands behind its functions,
     /// as in `nfsd_read [nfsd]`.
@@ -218,9 +244,9 @@ fn is_in(stack: &[String], begin: &[&str]) -> bool {
 /// Directories or files whose changes wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contended {
-    /// Their number.
+    /// Number of these directories or files.
     pub places: usize,
-    /// Their part of the time of the operations that wait, 0 to 1.
+    /// Part of the waiting operations' time that is in these, 0 to 1.
     pub share: f64,
     /// Changes at the same time, on average, of the one with most of the time.
     pub at_once: f64,
@@ -248,7 +274,7 @@ impl Observed {
         }
         let stacks = self.sleeps.as_ref().and_then(|s| s.as_ref().ok());
         let shown = match stacks.and_then(|s| Some((s, s.are_for_locks()?))) {
-            // Behind a holder that waits for something outside, the lock is the queue of that.
+            // Behind a holder that waits for something outside, the lock is the queue of that wait.
             Some((sleeps, are_for_locks)) => are_for_locks && sleeps.advice().is_none(),
             None => holders_explain(b, waited, held),
         };
@@ -299,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_stack_counts_where_its_thread_executes_a_request() {
-        // As Linux 6.12 and 6.1 have them: the later one executes requests within svc_recv().
+        // Stacks of Linux 6.12 and 6.1: the later one executes requests within svc_recv().
         let executes = ["svc_process [sunrpc]", "svc_recv [sunrpc]", "nfsd [nfsd]"];
         let waits = ["percpu_rwsem_wait", "nfsd_vfs_write [nfsd]"];
         assert_eq!(added(&[&waits[..], &executes].concat()), 1);
@@ -307,7 +333,7 @@ mod tests {
         assert_eq!(added(&["svc_recv [sunrpc]", "nfsd [nfsd]"]), 0);
         let idle = ["schedule_timeout", "svc_get_next_xprt [sunrpc]"];
         assert_eq!(added(&[&idle[..], &["svc_recv [sunrpc]"]].concat()), 0);
-        // A wait with a phase of its own.
+        // A wait with a phase of its own does not count.
         assert_eq!(added(&[&["io_schedule"], &executes[..]].concat()), 0);
     }
 

@@ -1,8 +1,8 @@
-//! Answers after which clients ask again: in all, and by client.
+//! Answers after which clients retry: in all, and by client.
 
 use nfscope_model::comes_again::{ComesAgain, comes_again};
 use nfscope_model::window_parts::numbers;
-use nfscope_model::{Window, family as f};
+use nfscope_model::{ProbeState, ProbeStatus, Window, family as f};
 use std::collections::HashMap;
 
 /// Answers to one operation that tell the client to try again later.
@@ -14,16 +14,16 @@ pub struct PutOff {
     pub op: String,
     /// Label `status`.
     pub status: String,
-    /// Seconds that a Linux client waits at least after such an answer.
+    /// Least seconds that a Linux client waits after such an answer.
     pub wait: f64,
-    /// Such answers.
+    /// Number of such answers.
     pub count: f64,
     /// All answers to the operation.
     pub of: f64,
 }
 
 impl PutOff {
-    /// Returns such answers by version, operation and status. Denied locks are in [`Denied`]: a client may ask for a lock without waiting
+    /// Returns these answers by version, operation and status. Denied locks are in [`Denied`]: a client may ask for a lock without waiting
     /// for it.
     pub fn all(w: &Window) -> Vec<PutOff> {
         numbers(w, &f::OP_ERRORS)
@@ -45,7 +45,7 @@ impl PutOff {
             .collect()
     }
 
-    /// Seconds that Linux clients have waited outside the server, at least.
+    /// Least seconds that Linux clients have waited outside the server.
     pub fn waited(&self) -> f64 {
         self.count * self.wait
     }
@@ -56,7 +56,7 @@ const DENIED: &str = "denied";
 /// Locks of NFSv4 that a client, or all clients together, were denied because another one holds them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Denied {
-    /// The client; `None` for all clients, where nothing counts by client.
+    /// The client; `None` for all clients, if locks are not counted by client.
     pub client: Option<String>,
     /// LOCKs that were denied.
     pub count: f64,
@@ -111,14 +111,20 @@ impl Denied {
 pub struct NlmClient {
     /// Its address.
     pub client: String,
-    /// Seconds for which it has been told so, without a lock that was granted to it since.
+    /// Seconds since it was told so, without a lock that was granted to it since.
     pub waits: f64,
 }
 
 impl NlmClient {
-    /// Returns these clients, the one that waits longest first; `None` where lockd is not seen.
+    /// Returns these clients, the one that waits longest first; `None` if lockd is not probed.
     pub fn all(w: &Window) -> Option<Vec<NlmClient>> {
-        w.delta.value(&f::NLM_WAITING, [])?;
+        // Without the module there is no lockd, and nobody asks it for a lock.
+        let mut lockd = w.delta.probes.iter().filter(|p| p.probe == "lockd");
+        let is_absent = |p: &ProbeStatus| p.state == ProbeState::Unused;
+        let absent = lockd.next().is_some_and(is_absent) && lockd.all(is_absent);
+        if !absent {
+            w.delta.value(&f::NLM_WAITING, [])?;
+        }
         let waits = numbers(w, &f::CLIENT_NLM_WAIT).map(|([client], waits)| NlmClient {
             client: client.to_owned(),
             waits,
@@ -142,7 +148,7 @@ pub struct Answers {
     pub count: f64,
 }
 
-/// A client that was told to ask again, or had to recover first.
+/// A client that was told to retry, or had to recover first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retrying {
     /// Its address.
@@ -151,16 +157,16 @@ pub struct Retrying {
     pub requests: Option<f64>,
     /// Execution time of its operations.
     pub seconds: f64,
-    /// Seconds that it waited at least before it asked again, outside the server.
+    /// Least seconds that it waited outside the server before it retried.
     pub waited: f64,
-    /// Answers after which it waited and asked again, the most frequent first; locks that were denied are in [`Denied`].
+    /// Answers after which it waited and retried, the most frequent first; locks that were denied are in [`Denied`].
     pub later: Vec<Answers>,
     /// Answers after which it recovered its lease, session or state, the most frequent first.
     pub recovers: Vec<Answers>,
 }
 
 impl Retrying {
-    /// Returns the clients that ask again or recover.
+    /// Returns the clients that retry or recover.
     pub fn all(w: &Window) -> Vec<Retrying> {
         let mut clients: HashMap<&str, Retrying> = HashMap::new();
         for ([client, version, op, status], count) in numbers(w, &f::CLIENT_RETRIED) {

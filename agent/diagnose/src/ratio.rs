@@ -1,4 +1,4 @@
-//! Parts, sums and means that are numbers whatever goes in.
+//! Parts, sums and means that are finite numbers for any input.
 
 /// `of` as a part of `whole`, 0 to 1; 0 if `whole` is 0.
 pub fn part(of: f64, whole: f64) -> f64 {

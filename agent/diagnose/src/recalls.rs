@@ -1,18 +1,18 @@
-//! Delegations that the server asked clients to return, and pNFS layouts that it granted them.
+//! Delegations that the server recalled from clients, and pNFS layouts that it granted them.
 
 use crate::ratio::sum;
 use nfscope_model::window_parts::{histograms, numbers};
 use nfscope_model::{Histogram, Window, family as f};
 
-/// What a client was asked to return.
+/// Recalls of one client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Holder {
     /// Label `client`.
     pub name: String,
-    /// Recalls.
+    /// Number of recalls.
     pub recalls: f64,
-    /// Time of those that ended, added up.
-    pub seconds: f64,
+    /// Time of those that ended, added up; `None` where it is not measured.
+    pub seconds: Option<f64>,
     /// Recalls that had not ended when the window did.
     pub pending: f64,
 }
@@ -20,36 +20,36 @@ pub struct Holder {
 /// Recalls of delegations in a window.
 #[derive(Debug, Clone, Default)]
 pub struct Recalls {
-    /// Their number.
+    /// Number of recalls.
     pub recalls: f64,
-    /// Those after which the client returned the delegation.
+    /// Times of recalls after which the client returned the delegation.
     pub returned: Option<Histogram>,
     /// Delegations that were revoked.
     pub revoked: f64,
     /// Recalls that had not ended when the window did.
     pub pending: f64,
-    /// Age of the oldest of these.
+    /// Age of the oldest pending recall.
     pub oldest: f64,
-    /// Who was asked, those that have not answered first, then those that took longest.
+    /// Clients with recalls, those that have not answered first, then those that took longest.
     pub holders: Vec<Holder>,
 }
 
 impl Recalls {
-    /// Of a window; `None` where nothing counts recalls.
+    /// Recalls of a window; `None` if they are not counted.
     pub fn of(w: &Window) -> Option<Recalls> {
         let recalls = w.delta.value(&f::DELEGATION_RECALLS, [])?;
         let of_client = |family, name| w.delta.value(family, [name]).unwrap_or(0.0).max(0.0);
         let holders = numbers(w, &f::CLIENT_RECALLS).map(|([name], recalls)| Holder {
             name: name.to_owned(),
             recalls,
-            seconds: of_client(&f::CLIENT_RECALL_SECONDS, name),
+            seconds: w.delta.value(&f::CLIENT_RECALL_SECONDS, [name]),
             pending: of_client(&f::CLIENT_RECALLS_PENDING, name),
         });
         let mut holders: Vec<_> = holders
             .filter(|h| h.recalls > 0.0 || h.pending > 0.0)
             .collect();
         holders.sort_by(|a, b| {
-            let rank = |h: &Holder| (h.pending, h.seconds);
+            let rank = |h: &Holder| (h.pending, h.seconds.unwrap_or(0.0));
             let ((a0, a1), (b0, b1)) = (rank(a), rank(b));
             b0.total_cmp(&a0).then(b1.total_cmp(&a1))
         });
@@ -68,18 +68,18 @@ impl Recalls {
 /// Layouts, and the requests that they should have made unnecessary.
 #[derive(Debug, Clone, Default)]
 pub struct Layouts {
-    /// Granted in the window.
+    /// Layouts granted in the window.
     pub granted: f64,
-    /// Clients that were ever granted some.
+    /// Clients that were ever granted a layout.
     pub holders: Vec<String>,
-    /// READs and WRITEs over NFSv4.1 and later that are these clients': as many at least.
+    /// Least number of READs and WRITEs over NFSv4.1 and later that these clients sent.
     pub through_server: f64,
     /// All requests of these clients; `None` where they are not counted.
     pub requests: Option<f64>,
 }
 
 impl Layouts {
-    /// Of a window; `None` where there were LAYOUTGETs and nothing counts layouts.
+    /// Layouts of a window; `None` if there were LAYOUTGETs, and layouts are not counted.
     pub fn of(w: &Window) -> Option<Layouts> {
         let ops = |names: &'static [&str]| {
             let all = numbers_of_ops(w).filter(move |(version, op, _)| {
@@ -93,7 +93,7 @@ impl Layouts {
         let holders: Vec<_> = numbers(w, &f::CLIENT_LAYOUTS)
             .map(|([name], _)| name.to_owned())
             .collect();
-        // Operations are counted by client, but not by client and kind: what others did not do, these did.
+        // Operations are counted by client, but not by client and kind: these clients sent those that all others together cannot have sent.
         let others = numbers(w, &f::CLIENT_OPS)
             .filter(|([name], _)| !holders.iter().any(|h| h == name))
             .map(|(_, n)| n);

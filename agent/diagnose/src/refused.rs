@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 pub struct OfClient {
     /// Label `client`.
     pub client: String,
-    /// The form of the call was wrong: no such RPC version, program, version or procedure, or no call at all.
+    /// Calls of a wrong form: no such RPC version, program, version or procedure, or no call at all.
     pub format: f64,
-    /// The credentials were refused.
+    /// Calls whose credentials were refused.
     pub auth: f64,
-    /// The arguments could not be decoded.
+    /// Calls whose arguments could not be decoded.
     pub arguments: f64,
 }
 
 impl OfClient {
-    /// All of them.
+    /// Sum of all refused calls.
     pub fn all(&self) -> f64 {
         self.format + self.auth + self.arguments
     }
@@ -28,16 +28,16 @@ impl OfClient {
 /// Refused calls in a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Refused {
-    /// All of them: as many as the kernel counts, or as clients are known to have sent, if these are more.
+    /// All refused calls: the kernel's count, or the sum of the clients' calls if that is more.
     pub count: f64,
     /// Calls whose credentials were refused.
     pub auth: f64,
-    /// Clients that sent some, the most first. Some clients may have no room in the kernel's table.
+    /// Clients that sent refused calls, the most first. Some clients may have no room in the kernel's table.
     pub clients: Vec<OfClient>,
 }
 
 impl Refused {
-    /// Refused calls of a window; `None` where nothing counts them.
+    /// Refused calls of a window; `None` if they are not counted.
     pub fn of(w: &Window) -> Option<Refused> {
         let mut counted = numbers(w, &f::RPC_DROPPED)
             .filter(|([why], _)| matches!(*why, "garbage" | "auth"))
@@ -65,7 +65,7 @@ impl Refused {
         let mut clients: Vec<_> = clients.into_values().collect();
         clients.sort_by(|a, b| b.all().total_cmp(&a.all()));
         let of_clients = |n: fn(&OfClient) -> f64| sum(clients.iter().map(n));
-        // The kernel counts no call whose arguments cannot be decoded among those.
+        // The kernel's count does not include calls whose arguments cannot be decoded.
         let auth = auth.max(of_clients(|c| c.auth));
         let count = garbage.max(of_clients(|c| c.format)) + auth + of_clients(|c| c.arguments);
         (kernel || !clients.is_empty()).then_some(Refused {

@@ -1,7 +1,7 @@
 //! A diagnosis as text for a terminal.
 
 use nfscope_model::finding::{Diagnosis, Finding, Severity, Verdict};
-use nfscope_text::units::seconds;
+use nfscope_text::units::{many, seconds};
 use nfscope_text::wrap::wrap;
 use std::fmt::Write;
 
@@ -11,7 +11,8 @@ const WIDTH: usize = 100;
 /// The text that `nfscope diagnose` prints.
 pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     let mut out = String::new();
-    let mean = if d.requests > 0.0 {
+    // Requests take some time: none of it is one that was not measured.
+    let mean = if d.requests > 0.0 && d.residence_seconds > 0.0 {
         format!(
             ", {} in the server on average",
             seconds(d.residence_seconds / d.requests)
@@ -21,8 +22,9 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     };
     let _ = writeln!(
         out,
-        "{host}: {:.0} s, {:.0} requests{mean}",
-        d.window_seconds, d.requests
+        "{host}: {:.0} s, {}{mean}",
+        d.window_seconds,
+        many(d.requests, "request")
     );
     if let Some(incomplete) = &d.incomplete {
         wrap(&mut out, WIDTH, "  ", &format!("{incomplete}."));
@@ -61,12 +63,14 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
     if let Some(first) = d.headroom.first() {
         out += "\nUtilization:\n";
         for h in &d.headroom {
-            let _ = writeln!(out, "  {:>3.0} %  {}", h.utilization * 100.0, h.resource);
+            let _ = writeln!(out, "  {}  {}", share(h.utilization), h.resource);
         }
-        if d.verdict == Verdict::Healthy && first.utilization >= 0.01 {
+        // A server with too little to do has no load to compare with.
+        let is_loaded = d.verdict == Verdict::Healthy && d.reason.is_empty();
+        if is_loaded && first.utilization >= 0.01 {
             let _ = writeln!(
                 out,
-                "  {} would saturate first, at about {:.1} times this load.",
+                "  {} would be full first, at about {:.1} times this load if all of its use grows with the load.",
                 first.resource,
                 1.0 / first.utilization
             );
@@ -76,18 +80,26 @@ pub fn render(d: &Diagnosis, host: &str, color: bool) -> String {
         out += "\nRuled out:\n";
         for r in &d.ruled_out {
             let (share, why) = match r.share {
-                Some(s) => (format!("{:>3.0} %", s * 100.0), r.why.as_str()),
+                Some(s) => (share(s), r.why.as_str()),
                 None => ("    ?".to_owned(), r.why.as_str()),
             };
             wrap(
                 &mut out,
                 WIDTH,
-                &format!("  {share}  {:<18} ", r.kind.as_str()),
+                &format!("  {share}  {:<22} ", r.kind.as_str()),
                 why,
             );
         }
     }
     out
+}
+
+/// A part of a whole in five columns: little is not nothing.
+fn share(part: f64) -> String {
+    match part * 100.0 {
+        p if p > 0.0 && p < 0.5 => " <1 %".to_owned(),
+        p => format!("{p:>3.0} %"),
+    }
 }
 
 /// What findings do not name, and why.

@@ -1,15 +1,15 @@
-//! Every threshold of the diagnosis, in one table with the reasons. `docs/thresholds.md` is generated from it.
+//! Every threshold of the diagnosis, in one table with its reason. `docs/thresholds.md` is generated from it.
 
-/// One threshold.
+/// A threshold.
 #[derive(Debug)]
 pub struct Threshold {
-    /// Its name in the code.
+    /// Name in the code.
     pub name: &'static str,
-    /// Its value as a person reads it.
+    /// Value as text.
     pub value: &'static str,
-    /// What it decides.
+    /// Decision that depends on it.
     pub decides: &'static str,
-    /// Why it has this value.
+    /// Reason for the value.
     pub reason: &'static str,
 }
 
@@ -21,7 +21,7 @@ macro_rules! thresholds {
             #[doc = $reason]
             pub const $name: f64 = $number;
         )*
-        /// The table.
+        /// Table of all thresholds.
         pub const ALL: &[Threshold] = &[$(Threshold {
             name: stringify!($name),
             value: $value,
@@ -117,8 +117,8 @@ thresholds! {
         "Waits for I/O are the queue of a slow log on a device of its own, if they are so many times what the devices of exports explain: as a sum. The operations, too, are so many times as long as the longest request.",
         "Several threads can wait for one request, but seldom more.";
     HOLDERS_PART = 0.5, "50 %":
-        "Waits of WRITEs for a file are the queue of the write throttle if the throttle has this part of the rest of their time.",
-        "The thread that holds the lock of the file then mostly waits until data is stored.";
+        "Waits of changes for the lock of a directory or file are the queue of a cause, such as the write throttle or disks, if that cause has this part of the rest of their time.",
+        "The thread that holds the lock then mostly waits for that cause.";
     LOG_IN_USE = 0.8, "80 %":
         "Locks are the queue of a slow log that is in use for this part of the time.",
         "The holder of a lock then nearly always waits for the log.";

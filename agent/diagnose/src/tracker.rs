@@ -6,6 +6,7 @@ use crate::breakdown::Breakdown;
 use crate::causes::{self, Edge};
 use crate::course::{Slice, course};
 use crate::evaluate::{by_rank, evaluate_breakdown};
+use crate::rules;
 use nfscope_model::finding::{Diagnosis, Finding, Kind};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
@@ -15,26 +16,27 @@ use std::time::{Duration, SystemTime};
 
 /// Length of a window.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// A finding begins after so many windows in a row with it, and clears after so many without it.
+/// Windows in a row with a finding before it begins, and without it before it clears.
 const WINDOWS_IN_A_ROW: u32 = 2;
-/// Requests that are stuck are no matter of chance: they are reported at once.
+/// Windows in a row for findings that chance does not cause, such as stuck requests: they are reported at once.
 const STUCK_WINDOWS_IN_A_ROW: u32 = 1;
-/// A client sleeps for up to 30 s before it asks for a lock again, and for 15 s elsewhere: silence of 40 s ends the finding.
+/// Windows without retries that end the finding. A client sleeps for up to 30 s before it asks for a lock again, and for 15 s elsewhere, so
+/// 40 s of silence are enough.
 const WINDOWS_WITHOUT_RETRIES: u32 = 4;
-/// Windows over which the course of a finding is told: ten minutes.
+/// Windows over which the trend of a finding is computed: ten minutes.
 const COURSE_WINDOWS: usize = 60;
 /// Cleared findings that are kept for the report.
 const MAX_HISTORY: usize = 100;
 
-/// One finding from its begin until it clears.
+/// A finding from its begin until it clears.
 #[derive(Debug, Clone, Serialize)]
 pub struct Episode {
-    /// Seconds since 1970 when its first window ended.
+    /// End of the window with which the finding began, in seconds since 1970.
     pub began: f64,
-    /// CLOCK_MONOTONIC when its first window ended: clocks that are set change no length.
+    /// End of that window by CLOCK_MONOTONIC, so that a clock that is set changes no length.
     #[serde(skip)]
     since: Duration,
-    /// Seconds since 1970 when its last window ended; `null` while the finding is active.
+    /// End of the window with which the finding cleared, in seconds since 1970; `null` while it is active.
     pub ended: Option<f64>,
     /// The largest share of any of its windows.
     pub worst_share: f64,
@@ -45,9 +47,9 @@ pub struct Episode {
 /// A finding that began or cleared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The finding is active now. With its summary.
+    /// The finding is active now; with its summary.
     Began(Kind, String),
-    /// The finding is not active any more. With the time that it was active.
+    /// The finding is not active any more; with the time that it was active.
     Cleared(Kind, Duration),
 }
 
@@ -75,18 +77,20 @@ pub struct FindingTracker {
     contradicting: BTreeMap<Kind, u32>,
     active: BTreeMap<Kind, Episode>,
     history: VecDeque<Episode>,
-    /// What each of the latest windows waited for, without a gap between them.
+    /// Waiting in each of the latest windows, without a gap between them.
     slices: VecDeque<Slice>,
     /// Pairs of a cause and its consequence in the last window.
     causes: Vec<Edge>,
-    /// What would cure a finding, by its worth.
+    /// Actions against a finding, ordered by their predicted gain.
     worth: BTreeMap<Kind, Vec<String>>,
     /// The last window, if an active finding was found in it.
     window: Option<Window>,
     last: Option<Diagnosis>,
+    /// The server's own state in words, where clients wait for it.
+    server_state: Option<String>,
 }
 
-/// True if the same probes measured all the time between two readings: findings can be made of the window between them.
+/// Returns true if the same probes measured all the time between two readings: then the window between them can have findings.
 fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
     let same = |(a, b): (&ProbeStatus, &ProbeStatus)| {
         (&a.probe, &a.program, a.state) == (&b.probe, &b.program, b.state)
@@ -96,7 +100,7 @@ fn comparable(earlier: &Snapshot, now: &Snapshot) -> bool {
         && now.probes.iter().zip(&earlier.probes).all(same)
 }
 
-/// True if operations were counted all the time between two readings. The window may give no findings if a probe came meanwhile.
+/// Returns true if operations were counted all the time between two readings. The window may have no findings if a probe came meanwhile.
 fn counted(earlier: &Snapshot, now: &Snapshot) -> bool {
     times_operations(&earlier.probes) && now.goes_on_from(earlier)
 }
@@ -112,22 +116,22 @@ pub struct Report<'a> {
     pub last_window: Option<&'a Diagnosis>,
 }
 
-/// A finding of the last window, with the course of its waiting over the latest ones.
+/// A finding of the last window, with the trend of its waiting over the latest windows.
 fn with_course(found: &Finding, slices: &VecDeque<Slice>) -> Finding {
     let mut finding = found.clone();
     finding.evidence.extend(course(finding.kind, slices.iter()));
     finding
 }
 
-/// Actions of which somebody has computed the worth come first.
+/// Puts the actions with a predicted gain before the others.
 fn put_first(finding: &mut Finding, actions: Option<&Vec<String>>) {
     finding
         .advice
         .splice(0..0, actions.into_iter().flatten().cloned());
 }
 
-/// The summary of a finding that has cleared: its first verb is in the past tense, and nothing of it is now. A mount's sentence has a
-/// name in front of its verb, and stays.
+/// Summary of a finding that has cleared: its first verb is put in the past tense, and "now" is removed. The sentence about a mount has a
+/// name before its verb, and stays unchanged.
 fn in_the_past(kind: Kind, summary: &str) -> String {
     let verbs = [(" is ", " was "), (" are ", " were ")];
     let first = verbs
@@ -148,9 +152,9 @@ impl FindingTracker {
         self.step_and(now, clock, |_, _, _| {})
     }
 
-    /// Does what [`FindingTracker::step`] does, and shows a window that has ended, the findings by then, and the reading that ended it.
-    /// Windows begin where the last one ended, by [`Snapshot::at`]. A reading that the source has told before ends none. `clock` is the
-    /// time of the reading.
+    /// Does the same as [`FindingTracker::step`], and shows a window that has ended, the findings by then, and the reading that ended it.
+    /// Windows begin where the last one ended, by [`Snapshot::at`]. A repeated reading of the source ends no window. `clock` is the time of
+    /// the reading.
     pub fn step_and(
         &mut self,
         now: Snapshot,
@@ -184,7 +188,7 @@ impl FindingTracker {
         changes
     }
 
-    /// Ends a window before its time with this reading, and begins the next. Findings are not made of it: it may be short.
+    /// Ends a window before its time with this reading, and begins the next. The window has no findings, because it may be short.
     pub fn cut(&mut self, now: Snapshot, show: impl FnOnce(&FindingTracker, &Window, &Snapshot)) {
         self.slices.clear();
         let earlier = self.earlier.take();
@@ -195,7 +199,7 @@ impl FindingTracker {
     }
 
     fn clear_all(&mut self, at: f64, monotonic: Duration) -> Vec<Change> {
-        (self.last, self.window) = (None, None);
+        (self.last, self.window, self.server_state) = (None, None, None);
         self.slices.clear();
         self.contradicting.clear();
         let active: Vec<_> = self.active.keys().copied().collect();
@@ -215,11 +219,12 @@ impl FindingTracker {
         Some(Change::Cleared(kind, active))
     }
 
-    /// With whether an active finding was found in this window.
+    /// Evaluates a window. Returns the changes, and true if an active finding was found in this window.
     fn evaluate(&mut self, window: &Window, at: f64) -> (Vec<Change>, bool) {
         let active: Vec<_> = self.active.keys().copied().collect();
         let breakdown = Breakdown::of(window);
         let d = evaluate_breakdown(window, &breakdown, &active);
+        self.server_state = rules::server_state(&breakdown).into_iter().next();
         self.causes = causes::edges(&breakdown, &Attribution::of(&breakdown));
         self.slices.push_back(Slice::of(&breakdown));
         if self.slices.len() > COURSE_WINDOWS {
@@ -240,7 +245,7 @@ impl FindingTracker {
             let windows = self.contradicting.entry(kind).or_default();
             *windows += 1;
             let enough = match (kind, found) {
-                // A client that is put off asks ever more seldom.
+                // Retries of a deferred client become ever more rare, so the first window counts.
                 (Kind::StuckRequests | Kind::RetryLater | Kind::UnacknowledgedReplies, Some(_)) => {
                     STUCK_WINDOWS_IN_A_ROW
                 }
@@ -266,7 +271,7 @@ impl FindingTracker {
                 None => changes.extend(self.clear(kind, at, window.delta.at)),
             }
         }
-        // A finding stays for a window without it.
+        // A finding stays active for a window without it.
         let found = self.active.keys().any(|kind| d.finding(*kind).is_some());
         self.last = Some(d);
         (changes, found)
@@ -305,7 +310,7 @@ impl FindingTracker {
         self.active.keys().copied()
     }
 
-    /// Puts the actions of which the worth was computed before the other actions of active findings, until these clear.
+    /// Puts the actions with a predicted gain before the other actions of active findings, until these clear.
     pub fn set_worth(&mut self, actions: impl Fn(Kind) -> Vec<String>) {
         for (kind, episode) in &mut self.active {
             let known = self
@@ -317,10 +322,11 @@ impl FindingTracker {
         }
     }
 
-    /// Why the server does not serve all requests now: the summary of the finding about stuck ones.
+    /// Reason why the server does not serve all requests now: the summary of the finding about stuck ones.
     pub fn degraded(&self) -> Option<&str> {
-        let episode = self.active.get(&Kind::StuckRequests)?;
-        Some(&episode.finding.summary)
+        let stuck = self.active.get(&Kind::StuckRequests);
+        let stuck = stuck.map(|e| e.finding.summary.as_str());
+        stuck.or(self.server_state.as_deref())
     }
 
     /// The body of `/findings`.
@@ -363,7 +369,7 @@ mod tests {
                 "too many connections are open: the kernel closed 2 connections of clients, which connect again",
                 "too many connections were open: the kernel closed 2 connections of clients, which connect again",
             ),
-            // Already in the past, and a name that has a verb in it.
+            // The summary is in the past already, or has a name with a verb in it.
             (
                 Kind::RetryLater,
                 "2 operations were answered",
@@ -379,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Ten seconds later by the source's clock, and whatever the wall clock says.
+    /// Readings are ten seconds apart by the source's clock, whatever the wall clock says.
     #[test]
     fn a_wall_clock_that_is_set_changes_no_length_of_a_finding() {
         let mut tracker = FindingTracker::default();

@@ -1,15 +1,15 @@
-//! Clients that do not take their replies, in words.
+//! Sentences about clients that do not take their replies.
 
 use crate::rules::evidence::bytes;
 use nfscope_model::Unacknowledged;
 use nfscope_text::units::{seconds, times};
 
-/// True if TCP has noticed by now that the client takes nothing.
+/// Returns true if TCP has noticed by now that the client takes no data.
 pub fn is_late(c: &Unacknowledged) -> bool {
     c.retransmissions > 0.0 || c.zero_window_bytes > 0.0
 }
 
-/// The client in a sentence, after its address.
+/// Description of the client in a sentence, after its address.
 pub fn described(c: &Unacknowledged) -> String {
     let again = match c.retransmissions {
         0.0 => String::new(),

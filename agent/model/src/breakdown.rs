@@ -1,4 +1,4 @@
-//! Break-down on demand: operations by what somebody asks for, which is kept only while somebody does.
+//! Break-down on demand: operations grouped by the dimensions that a subscriber asks for. It is kept only while there is a subscriber.
 
 use crate::histogram::Histogram;
 use crate::scheme::Scheme;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What operations can be told apart by.
+/// Dimensions by which operations can be grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
@@ -16,19 +16,19 @@ pub enum Dimension {
     Client,
     /// The export's path, `none` for operations without a file handle, `unknown` for a handle of no export known now.
     Export,
-    /// As in the label `op`.
+    /// Operation, as in the label `op`.
     Op,
-    /// As in the label `version`.
+    /// NFS version, as in the label `version`.
     Version,
     /// The user id that the call carries.
     User,
-    /// Inode number of the file or directory, `/` for the root of the export, `none` without a file handle, `unknown` where the
-    /// file system's handles are.
+    /// Inode number of the file or directory, `/` for the root of the export, `none` without a file handle, `unknown` where nfscope cannot
+    /// read the handles of the file system.
     File,
 }
 
 impl Dimension {
-    /// All of them, in the order of [`Keys`].
+    /// All dimensions, in the order of [`Keys`].
     pub const ALL: [Dimension; 6] = [
         Dimension::Client,
         Dimension::Export,
@@ -38,7 +38,7 @@ impl Dimension {
         Dimension::File,
     ];
 
-    /// As users write it.
+    /// Name of the dimension as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Dimension::Client => "client",
@@ -50,64 +50,64 @@ impl Dimension {
         }
     }
 
-    /// The one of that name.
+    /// Finds the dimension of this name.
     pub fn of(name: &str) -> Option<Dimension> {
         Dimension::ALL.into_iter().find(|d| d.name() == name)
     }
 
-    /// True of what names people and their files.
+    /// True for dimensions that identify people and their files.
     pub fn is_private(self) -> bool {
         matches!(self, Dimension::User | Dimension::File)
     }
 }
 
-/// A row's values, in the order of [`Dimension::ALL`]; empty where operations are not told apart by it.
+/// Values of a row, in the order of [`Dimension::ALL`]; empty for a dimension by which operations are not grouped.
 pub type Keys = [String; 6];
 
-/// What somebody wants broken down.
+/// Break-down that a subscriber asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BreakdownWant {
-    /// What operations are told apart by.
+    /// Dimensions by which operations are grouped.
     pub by: BTreeSet<Dimension>,
-    /// Only these, by the names of the label `op`; empty for all.
+    /// Operations to count, by the names of the label `op`; empty for all.
     pub ops: BTreeSet<String>,
-    /// Only this client's.
+    /// Client whose operations are counted; `None` for all.
     pub client: Option<IpAddr>,
-    /// Whether the paths of files are wanted, too.
+    /// True if the paths of files are wanted, too.
     pub paths: bool,
 }
 
 /// A file or directory by export and [`Dimension::File`].
 pub type FileKey = (String, String);
 
-/// What is known of a file's path.
+/// State of the search for a file's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilePath {
-    /// One of its paths. A client chose the name: it may have any character but NUL.
+    /// A path of the file. A client chose the name: it may have any character but NUL.
     Is(Arc<str>),
-    /// It is being looked up.
+    /// The path is being looked up.
     Coming,
-    /// Why there is none.
+    /// The reason why there is no path.
     Unknown(Arc<str>),
 }
 
 /// Operations with the same keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BreakdownRow {
-    /// What they have in common.
+    /// Keys that these operations have in common.
     pub keys: Keys,
-    /// How long they took.
+    /// Durations of these operations.
     pub times: Histogram,
-    /// Bytes that they moved.
+    /// Bytes that these operations moved.
     pub moved: Moved,
 }
 
 /// Bytes that READs returned and WRITEs stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// READ and READ_PLUS.
+    /// Bytes that READ and READ_PLUS returned.
     pub read: u64,
-    /// WRITE.
+    /// Bytes that WRITE stored.
     pub written: u64,
 }
 
@@ -118,22 +118,22 @@ impl std::ops::AddAssign for Moved {
     }
 }
 
-/// What came since the last look.
+/// Operations since the last reading of the break-down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BreakdownBatch {
-    /// Operations by their keys, each keys once.
+    /// Operations grouped by their keys; each combination of keys once.
     pub rows: Vec<BreakdownRow>,
-    /// Paths of files of these rows or of earlier ones, where they are wanted. A file that is not here has its turn later.
+    /// Paths of files of these rows or of earlier ones, where they are wanted. A file without an entry is resolved in a later batch.
     pub paths: HashMap<FileKey, FilePath>,
     /// Operations for which the table had no room.
     pub unplaced: Histogram,
-    /// Bytes that these moved.
+    /// Bytes that the operations of `unplaced` moved.
     pub unplaced_moved: Moved,
-    /// Operations that are in neither.
+    /// Number of operations that are neither in `rows` nor in `unplaced`.
     pub lost: u64,
     /// CPU time that keeping the rows has taken, as the probes estimate it.
     pub cost: Duration,
-    /// Bytes of kernel memory that the tables take while somebody looks.
+    /// Bytes of kernel memory that the tables take while there is a subscriber.
     pub kernel_bytes: u64,
 }
 

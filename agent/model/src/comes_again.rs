@@ -8,7 +8,7 @@
 /// How a client goes on after an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ComesAgain {
-    /// The client waits, and asks for the same thing again. The value is the seconds that a Linux client waits at least.
+    /// The client waits, and asks for the same thing again. The value is the shortest wait of a Linux client in seconds.
     Later(f64),
     /// The client makes a new lease or session, or recovers its state, and asks for the same thing again.
     Recovers,
@@ -20,7 +20,7 @@ const DELAY_SECONDS: f64 = 0.1;
 const JUKEBOX_SECONDS: f64 = 5.0;
 /// `NFS4_LOCK_MINTIMEOUT` (fs/nfs/nfs4proc.c): it doubles with each answer, up to 30 s.
 const LOCK_SECONDS: f64 = 1.0;
-/// Between two attempts to destroy a client id (`nfs4_proc_destroy_clientid()`).
+/// Seconds between two attempts to destroy a client id (`nfs4_proc_destroy_clientid()`).
 const BUSY_SECONDS: f64 = 1.0;
 
 /// How a client goes on after this answer to an operation, with names as in the labels `op` and `status`; `None` where the answer

@@ -6,40 +6,40 @@ use crate::Scheme;
 /// Prometheus type of a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Only rises; starts anew with the agent.
+    /// Value that only rises; it starts at 0 with the agent.
     Counter,
-    /// Goes up and down.
+    /// Value that goes up and down.
     Gauge,
     /// Exponential buckets, exposed as a classic and as a native histogram.
     Histogram(Scheme),
 }
 
-/// A label and what may stand in it.
+/// A label and its possible values.
 #[derive(Debug, Clone, Copy)]
 pub struct Label {
     /// Name in the exposition.
     pub name: &'static str,
-    /// Its values: the closed set, or in words what bounds it.
+    /// Values of the label: the closed set, or in words what bounds it.
     pub values: &'static str,
 }
 
-/// What is known of a family whatever its number of labels.
+/// Properties of a family that do not depend on its number of labels.
 #[derive(Debug)]
 pub struct Info {
     /// Full name, unit and `_total` included.
     pub name: &'static str,
-    /// One sentence for the `# HELP` line and the reference.
+    /// Sentence for the `# HELP` line and the reference.
     pub help: &'static str,
     /// Prometheus type.
     pub kind: Kind,
     /// Labels in the order in which series carry them.
     pub labels: &'static [Label],
-    /// Release of nfscope that had it first.
+    /// First release of nfscope that has the family.
     pub since: &'static str,
 }
 
 impl Info {
-    /// The name without the prefix `nfscope_`. What every exporter says of itself (`process_`) has none.
+    /// Name without the prefix `nfscope_`. Families that every exporter has for its own process (`process_`) have no such prefix.
     pub fn short_name(&self) -> &'static str {
         self.name.strip_prefix("nfscope_").unwrap_or(self.name)
     }
@@ -48,7 +48,7 @@ impl Info {
 /// A family with `N` labels.
 #[derive(Debug)]
 pub struct Family<const N: usize> {
-    /// The same without its arity.
+    /// Properties of the family, without its number of labels.
     pub info: Info,
 }
 
@@ -128,7 +128,7 @@ labels! {
     REVISION = "revision": "git commit";
 }
 
-/// The first release; what came later says so behind its help: `"...", since "0.2.0";`.
+/// Release that has the family first: 0.1.0 unless the table names a later one behind the help: `"...", since "0.2.0";`.
 macro_rules! since {
     () => {
         "0.1.0"
@@ -163,7 +163,7 @@ macro_rules! families {
 
 use Kind::{Counter, Gauge, Histogram};
 
-/// The device of an export whose devices cannot be told (`nfscope_export_device_info`).
+/// Device of an export whose devices cannot be found (`nfscope_export_device_info`).
 pub const UNKNOWN_DEVICE: &str = "unknown";
 
 families! {
@@ -205,6 +205,10 @@ families! {
         "Time since the client renewed its lease that did so longest ago", since "0.2.0";
     NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],
         "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low", since "0.2.0";
+    IN_GRACE: "nfscope_nfs4_in_grace" Gauge, [],
+        "1 while the server is in its grace period after a start: clients may only claim what they had, and are told to come again for anything else (/proc/fs/nfsd/v4_end_grace). 0 without a server", since "0.2.0";
+    SERVER_CHANGE: "nfscope_server_change_seconds" Gauge, [],
+        "Time for which the server has been starting, stopping or changing its threads, by when the kernel last said their number (/proc/fs/nfsd/threads); 0 while it does neither. A thread whose request does not end makes it long", since "0.2.0";
     DELEGATIONS_GRANTED: "nfscope_nfs4_delegations_granted_total" Counter, [DELEGATION],
         "Delegations that the server has granted; no series of a type that this kernel does not grant", since "0.2.0";
     DELEGATIONS_RETURNED: "nfscope_nfs4_delegations_returned_total" Counter, [],
@@ -499,7 +503,7 @@ const RENAMED: [(&str, &Info); 2] = [
     ("nfscope_processor_idle_seconds_total", &CPU_IDLE.info),
 ];
 
-/// What a family of this name is called now.
+/// Current name of the family that has or had this name.
 pub fn current_name(name: &str) -> &str {
     let renamed = RENAMED.iter().find(|(old, _)| *old == name);
     renamed.map_or(name, |(_, info)| info.name)

@@ -15,7 +15,7 @@ fn renamed_families_are_known_by_their_old_names() {
 #[test]
 fn names_follow_the_conventions() {
     for f in ALL {
-        // The second are the names that all exporters have for themselves.
+        // Families of the agent's own process begin with `process_`, as in all exporters.
         let prefixes = ["nfscope_", "process_"];
         assert!(prefixes.iter().any(|p| f.name.starts_with(p)), "{}", f.name);
         assert_eq!(
@@ -36,7 +36,7 @@ fn names_follow_the_conventions() {
     assert_eq!(names.len(), ALL.len());
 }
 
-/// Words for what is measured, of which Prometheus wants the base unit alone and at the end.
+/// Base units of Prometheus. A name has a unit once, at its end; the foreign units are never in a name.
 const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
 const FOREIGN_UNITS: [&str; 24] = [
     "ns",
@@ -64,7 +64,7 @@ const FOREIGN_UNITS: [&str; 24] = [
     "sectors",
     "jiffies",
 ];
-/// What the type says already, what text formats add to names, and what Prometheus sets itself.
+/// Words that no name has: the type says them already, text formats add them, or Prometheus sets them itself.
 const TYPES: [&str; 5] = ["counter", "gauge", "histogram", "summary", "metric"];
 const ADDED: [&str; 4] = ["count", "sum", "bucket", "created"];
 const SET_BY_PROMETHEUS: [&str; 4] = ["le", "quantile", "job", "instance"];
@@ -139,7 +139,7 @@ fn labels_follow_the_practices_of_prometheus() {
             assert!(!name.starts_with("exported_"), "{}: {name}", f.name);
             assert!(!seen.contains(&name), "{}: {name} twice", f.name);
             assert!(!label.values.is_empty(), "{}: {name} has no bound", f.name);
-            // `nfscope_ops_by_client{client}` would say it twice, and go wrong in every sum.
+            // The name `nfscope_ops_by_client{client}` would repeat its label, and be wrong in every sum over that label.
             assert!(
                 !f.name.contains(&format!("_by_{name}")),
                 "{}: {name}",
@@ -147,14 +147,14 @@ fn labels_follow_the_practices_of_prometheus() {
             );
             seen.push(name);
         }
-        // Sums over one of these have a meaning of their own: a series for each pair would be a product.
+        // A sum over one of these labels has a meaning of its own. Two of them in a family would make a series for each pair.
         let open = ["client", "export", "dataset", "inode"];
         let open = seen.iter().filter(|name| open.contains(name));
         assert!(open.count() <= 1, "{}: unbounded in two labels", f.name);
     }
 }
 
-/// What exporters say of themselves has names that dashboards of others know (prometheus/client_golang, ProcessCollector).
+/// Families of the agent's own process have the names that dashboards of others know (prometheus/client_golang, ProcessCollector).
 #[test]
 fn the_process_is_described_as_by_every_exporter() {
     let own = ALL.iter().filter(|f| f.name.starts_with("process_"));

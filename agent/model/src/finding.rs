@@ -18,8 +18,8 @@ macro_rules! kinds {
             /// Every kind, in the order of the table.
             pub const ALL: [Kind; <[&str]>::len(&[$($name),*])] = [$(Kind::$kind),*];
 
-            /// Whether its share is one of requests that wait outside the server, or need not be, or of RPCs of this host's own mounts.
-            /// Causes with a share of the time in the server are listed before.
+            /// True if the share of this kind is not time in the server. It is a share of requests that wait outside the server, of requests that
+            /// need not be sent, or of RPCs of this host's own mounts. Kinds with a share of the time in the server are listed before these.
             pub fn is_listed_behind(self) -> bool {
                 matches!(
                     self,
@@ -50,7 +50,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Threads have had requests in hand for long, now.
+    /// Threads have had the same requests in hand for a long time, and still have them.
     StuckRequests: "stuck_requests", "Requests are stuck in the server";
     /// Clients are told to try again later, and wait outside the server.
     RetryLater: "retry_later", "Clients are told to try again later";
@@ -68,7 +68,7 @@ kinds! {
     ConnectionLimit: "connection_limit", "Too many connections";
     /// Calls come that are refused before anything is executed.
     BadRpcs: "bad_rpcs", "Clients send RPCs that are refused";
-    /// Requests wait for a thread, whatever the threads wait for.
+    /// Requests wait for a free thread, no matter what the threads wait for.
     ThreadStarvation: "thread_starvation", "Too few nfsd threads";
     /// The journal or intent log takes long to make changes durable.
     SlowIntentLog: "slow_intent_log", "Slow journal or intent log";
@@ -108,7 +108,7 @@ pub enum Severity {
     Critical,
 }
 
-/// One number that supports a finding.
+/// A number that supports a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The sentence, with the number in it.
@@ -192,13 +192,13 @@ pub struct Diagnosis {
     pub ruled_out: Vec<RuledOut>,
     /// Utilization of the resources, the highest first.
     pub headroom: Vec<Headroom>,
-    /// What else is dangerous, whatever the load: acknowledged writes that a crash loses.
+    /// Dangers that do not depend on the load: acknowledged writes that a crash loses.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What clients wait for outside the server, and what would change that: the distance.
+    /// Causes for which clients wait outside the server, such as the distance, and what would change them.
     #[serde(default)]
     pub outside: Vec<String>,
-    /// Sentences on what this host cannot see, so that a verdict of `healthy` does not cover it.
+    /// Sentences on what this host cannot measure, so that a verdict of `healthy` does not cover it.
     #[serde(default)]
     pub unseen: Vec<String>,
 }

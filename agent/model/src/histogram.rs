@@ -4,7 +4,7 @@ use crate::scheme::Scheme;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Index and count of each bucket that has something, by index.
+/// Index and count of each bucket that is not empty, in the order of the index.
 pub type Sparse = Vec<(u16, u64)>;
 
 /// Counts per bucket of a [`Scheme`], and the exact sum of the values in base units.
@@ -68,7 +68,7 @@ impl Histogram {
         (n > 0).then(|| self.sum / n as f64)
     }
 
-    /// Adds the values of another histogram, in the scheme that both have in common. One without any is left out.
+    /// Adds the values of another histogram, in the finest scheme that can count both. A histogram without a common scheme is ignored.
     pub fn merge(&mut self, other: &Histogram) {
         let common = self.scheme.common(&other.scheme);
         debug_assert!(common.is_some(), "{:?}, {:?}", self.scheme, other.scheme);
@@ -85,7 +85,7 @@ impl Histogram {
         self.sum += other.sum;
     }
 
-    /// The values of all of these; `None` without a histogram.
+    /// Sum of these histograms; `None` without a histogram.
     pub fn merged<'a>(all: impl IntoIterator<Item = &'a Histogram>) -> Option<Histogram> {
         let mut all = all.into_iter();
         let mut first = all.next()?.clone();
@@ -93,7 +93,7 @@ impl Histogram {
         Some(first)
     }
 
-    /// The same in the plain schema: halves that a decade divides are put together again.
+    /// Converts to the plain schema: the halves of each bucket that a decade divides are added up.
     pub fn undivided(&self) -> Histogram {
         let mut whole = Histogram::new(self.scheme.undivided());
         for (i, n) in self.counts.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Histogram {
         whole
     }
 
-    /// The same in a scheme that is at most as fine; `None` where its values cannot be counted in it.
+    /// Converts to a scheme that is at most as fine; `None` where its values cannot be counted in it.
     pub fn in_scheme(&self, scheme: Scheme) -> Option<Cow<'_, Histogram>> {
         if self.scheme == scheme {
             return Some(Cow::Borrowed(self));
@@ -114,7 +114,7 @@ impl Histogram {
         (self.scheme.undivided() == scheme).then(|| Cow::Owned(self.undivided()))
     }
 
-    /// Adds values by bucket, and their sum. What is of no bucket here is left out.
+    /// Adds values by bucket, and their sum. Counts of buckets that this scheme does not have are ignored.
     pub fn add(&mut self, counts: &[(u16, u64)], sum: f64) {
         for (i, n) in counts {
             if let Some(c) = self.counts.get_mut(usize::from(*i)) {
@@ -124,14 +124,13 @@ impl Histogram {
         self.sum += sum;
     }
 
-    /// The buckets that have something.
+    /// Buckets that are not empty.
     pub fn sparse(&self) -> Sparse {
         let all = (0..).zip(self.counts.iter().copied());
         all.filter(|(_, n)| *n > 0).collect()
     }
 
-    /// What was added since `earlier`. Where any count went backwards the source started anew, and everything in
-    /// `self` came since.
+    /// Values that were added since `earlier`. If any count went backwards, the source started anew, and all values of `self` came since.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         if self.scheme != earlier.scheme
             || self.counts.iter().zip(&earlier.counts).any(|(b, a)| b < a)
@@ -152,9 +151,8 @@ impl Histogram {
 
     /// The `q` quantile (0 to 1) in base units, `None` without values.
     ///
-    /// It is the value that halves the relative error between the edges of the bucket in which the quantile lies
-    /// (their harmonic mean). The overflow bucket answers with its lower edge, the first bucket with its upper one:
-    /// a bound, not a guess.
+    /// The bucket in which the quantile lies gives the result: the value that halves the relative error between both edges (their harmonic
+    /// mean). For the overflow bucket it is the lower edge, for the first bucket the upper one: a bound, not a guess.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.count();
         if total == 0 {
@@ -232,7 +230,7 @@ mod tests {
         assert_eq!(divided.undivided(), plain);
         assert_eq!(plain.undivided(), plain);
         assert_eq!(plain.in_scheme(Scheme::TIME), None);
-        // Whichever of the two comes first.
+        // Merging converts to the plain schema in either order.
         let mut twice = plain.clone();
         twice.merge(&plain);
         let both = |first: &Histogram, second: &Histogram| {

@@ -1,55 +1,55 @@
-//! What `nfscope check` tells of a host: facts, exports, and what can be measured there.
+//! Report of `nfscope check` on a host: facts, exports, and what can be measured there.
 
 use crate::ProbeStatus;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One fact about the host, for `nfscope check`.
+/// A fact about the host, for `nfscope check`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fact {
-    /// What was asked (`kernel`, `BTF`, `module BTF`, `CAP_BPF`).
+    /// Name of the fact (`kernel`, `BTF`, `module BTF`, `CAP_BPF`).
     pub name: String,
-    /// What the host answered.
+    /// Value of the fact on this host.
     pub value: String,
-    /// False where it limits what can be measured.
+    /// False if the fact limits what can be measured.
     pub ok: bool,
-    /// What the admin can do about it; empty where nothing is to be done.
+    /// Action for the admin; empty where nothing is to be done.
     pub fix: String,
 }
 
-/// One exported file system, for `nfscope check`.
+/// An exported file system, for `nfscope check`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Exported {
-    /// As it is exported.
+    /// Path under which the file system is exported.
     pub path: String,
-    /// Type of the file system there.
+    /// Type of the file system.
     pub fs: String,
-    /// Label `volume` of its metrics.
+    /// Label `volume` of the metrics of its log.
     pub volume: String,
-    /// Where its log lies, in words.
+    /// Location of its log, in words.
     pub log: String,
-    /// Whether that is a device of its own; `null` where there is no log, or it is unknown.
+    /// True if the log has a device of its own; `null` where there is no log, or its location is unknown.
     pub separate: Option<bool>,
-    /// False where something of the log is not measured, or is not as it should be.
+    /// False if a part of the log is not measured, or is not as it should be.
     pub ok: bool,
-    /// What of its log is measured.
+    /// Parts of the log that are measured.
     pub measured: String,
-    /// What makes acknowledged writes less safe, or the log slower, than they look.
+    /// Facts that make acknowledged writes less safe, or the log slower, than they look.
     pub warnings: Vec<String>,
-    /// What the admin can do about that.
+    /// Action for the admin against the warnings.
     pub fix: String,
 }
 
-/// Something of NFS on this host that nobody measures, for `nfscope check`.
+/// A part of NFS on this host that nfscope does not measure, for `nfscope check`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unseen {
-    /// What it is (`LOCALIO`, `queue time over UDP`).
+    /// Name of the part (`LOCALIO`, `queue time over UDP`).
     pub what: String,
-    /// Why, and what tells of it instead.
+    /// Why the part is not measured, and which other data shows it.
     pub why: String,
 }
 
-/// How much can be measured here.
+/// Extent of what can be measured here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -70,20 +70,20 @@ pub struct Report {
     pub facts: Vec<Fact>,
     /// Exported file systems and their logs.
     pub exports: Vec<Exported>,
-    /// What each probe program would do here.
+    /// Expected state of each probe program on this host.
     pub probes: Vec<ProbeStatus>,
-    /// What cannot be seen, of what this host does.
+    /// Parts of NFS that this host uses and nfscope does not measure.
     pub unseen: Vec<Unseen>,
 }
 
-/// Whether the compiler of a host takes a script.
+/// Result of a trial compilation of a script on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compiled {
     /// Name of the script.
     pub name: String,
-    /// True where it compiles with all of its parts.
+    /// True if the script compiles with all of its parts.
     pub compiles: bool,
-    /// What the compiler said, without paths and addresses.
+    /// Messages of the compiler, without paths and addresses.
     pub said: Vec<String>,
 }
 
@@ -94,16 +94,16 @@ pub struct IllumosReport {
     pub nfscope: String,
     /// Release of the system, without the host's name.
     pub release: String,
-    /// As in `check`.
+    /// Verdict, as in `check`.
     pub verdict: Verdict,
-    /// How each script stands.
+    /// State of each script.
     pub states: Vec<ProbeStatus>,
-    /// Whether each script compiles.
+    /// Result of the compiler for each script.
     pub scripts: Vec<Compiled>,
-    /// Whether each probe exists that a script names.
+    /// Probes that the scripts name; true if the probe exists on the host.
     pub probes: BTreeMap<String, bool>,
     /// Probes that the providers nfsv3 and nfsv4 have.
     pub operations: Vec<String>,
-    /// Statistics of each kind.
+    /// Number of statistics of each kind.
     pub statistics: BTreeMap<String, usize>,
 }

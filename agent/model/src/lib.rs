@@ -1,4 +1,4 @@
-//! What every view shares: plain data, the same on Linux and illumos.
+//! Plain data that all views share, the same on Linux and illumos.
 //!
 //! A source fills a [`Snapshot`] (cumulative counters, gauges and histograms by the labels of the metric contract in
 //! [`family`]); a [`Window`] is the difference of two. Views are pure functions of the two and never meet a kernel.
@@ -12,7 +12,6 @@ pub mod finding;
 pub mod held_request;
 pub mod histogram;
 pub mod host_report;
-pub mod on_illumos;
 pub mod op;
 pub mod phase;
 pub mod probe;
@@ -24,6 +23,7 @@ pub mod stuck_requests;
 pub mod unacknowledged;
 pub mod window_mounts;
 pub mod window_parts;
+pub mod xid;
 
 pub use breakdown::{BreakdownBatch, BreakdownRow, BreakdownWant, Dimension};
 pub use family::{Family, Info, Kind};

@@ -115,7 +115,7 @@ pub fn v4_op(num: usize) -> Option<&'static str> {
     V4_OPS.get(num.checked_sub(FIRST_V4_OP)?).copied()
 }
 
-/// Every name; those that versions share more than once.
+/// All names; a name that several versions share comes more than once.
 pub fn names() -> impl Iterator<Item = &'static str> {
     V3_PROCS.into_iter().chain(ACL_PROCS).chain(V4_OPS)
 }

@@ -2,32 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How one probe program stands.
+/// State of a probe program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeState {
-    /// Attached by its first choice of hook.
+    /// The program is attached to its first choice of hook.
     Attached,
-    /// Attached by a second choice that measures the same, or a little less: the reason says what.
+    /// The program is attached to a second choice that measures the same, or a little less; the reason says what.
     Fallback,
-    /// Will attach by itself once the kernel module or the service it observes is there.
+    /// The program will attach by itself once the kernel module or the service that it observes is there.
     Waiting,
-    /// It observes a kind of file system that this host does not use; attaches by itself when it does. Nothing is lacking.
+    /// The program observes a kind of file system that this host does not use, and attaches by itself once it does. Nothing is lacking.
     Unused,
-    /// Detached on request, so that its kernel module can be unloaded; attaches again on request, or once the module is
+    /// The program was detached on request, so that its kernel module can be unloaded. It attaches again on request, or once the module is
     /// loaded anew.
     Detached,
-    /// This host cannot offer it; the reason says what is missing and what would help.
+    /// This host cannot offer the program; the reason says what is missing and what would help.
     Unsupported,
 }
 
 impl ProbeState {
-    /// True where the program is attached, by whichever hook.
+    /// True if the program is attached, to any of its hooks.
     pub fn measures(self) -> bool {
         matches!(self, ProbeState::Attached | ProbeState::Fallback)
     }
 
-    /// True where it will attach by itself.
+    /// True if the program will attach by itself.
     pub fn may_come(self) -> bool {
         matches!(self, ProbeState::Waiting | ProbeState::Unused)
     }
@@ -45,28 +45,33 @@ impl ProbeState {
     }
 }
 
-/// One probe program, its state and why.
+/// A probe program, its state and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeStatus {
-    /// The probe's one word: `nfsd`, `sched`, `jbd2`, ...
+    /// Name of the probe, one word: `nfsd`, `sched`, `jbd2`, ...
     pub probe: String,
-    /// The program inside it, at most 15 characters.
+    /// Name of the program inside the probe, at most 15 characters.
     pub program: String,
-    /// The hook it attaches to, as the kernel names it (`tp_btf/svc_process`).
+    /// Hook to which the program attaches, as the kernel names it (`tp_btf/svc_process`).
     pub hook: String,
-    /// What it gives, in one line.
+    /// Data that the program gives, in one line.
     pub gives: String,
-    /// True where NFS operations cannot be timed without it.
+    /// True if NFS operations cannot be timed without the program.
     pub required: bool,
-    /// Where it stands.
+    /// State of the program.
     pub state: ProbeState,
-    /// Why it is not simply attached; empty where it is.
+    /// Reason for any state but `attached`; empty for `attached`.
     pub reason: String,
-    /// What the admin can do about it; empty where nothing is to be done.
+    /// Action for the admin; empty where nothing is to be done.
     pub fix: String,
 }
 
-/// True where NFS operations are being timed: every required program is attached.
+/// True for the probes of an agent on illumos: no other reads the kernel's counts by `kstat`.
+pub fn is_illumos(probes: &[ProbeStatus]) -> bool {
+    probes.iter().any(|p| p.probe == "kstat")
+}
+
+/// True if NFS operations are being timed: every required program is attached.
 pub fn times_operations(probes: &[ProbeStatus]) -> bool {
     probes.iter().any(|p| p.required)
         && probes

@@ -25,8 +25,8 @@ pub struct Scheme {
 /// Powers of ten that divide a bucket, in seconds, and the native index of that bucket. 1 s is a power of two.
 const DECADES: [(f64, i32); 4] = [(1e-4, -53), (1e-3, -39), (1e-2, -26), (0.1, -13)];
 
-/// A scheme in a file or from another host. There were files before there were decades, and programs that do not know them
-/// must not misread the others: these carry a schema that no earlier version accepts.
+/// A scheme in a file or from another host. Files without decades are older than decades. Programs that do not know decades must not
+/// misread schemes with them, so these carry a schema that no earlier version accepts.
 #[derive(Serialize, Deserialize)]
 struct Encoded {
     schema: i8,
@@ -34,10 +34,10 @@ struct Encoded {
     len: usize,
 }
 
-/// Added to the schema of a scheme with decades.
+/// Offset of the schema number that marks a scheme with decades.
 const WITH_DECADES: i8 = 16;
 
-/// Edges outside of these are none of a duration or a size, and more buckets than these are none of ours.
+/// Bounds of a scheme from another host: no duration or size has edges beyond these powers, and no scheme of nfscope more buckets.
 const MOST_POWERS: i64 = 128;
 const MOST_BUCKETS: usize = 4096;
 
@@ -104,7 +104,7 @@ impl Scheme {
         decades: false,
     };
 
-    /// The same without decades: the plain schema, in which durations were recorded before there were any.
+    /// Scheme without decades: the plain schema, in which earlier versions recorded durations.
     pub fn undivided(&self) -> Scheme {
         Scheme {
             len: self.len - if self.decades { DECADES.len() } else { 0 },

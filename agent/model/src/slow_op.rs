@@ -1,77 +1,79 @@
-//! Slow operations: single events, unlike everything else that a source tells.
+//! Slow operations: single events, unlike all other data of a source.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// Which operations to report.
+/// Selects the operations to report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowFilter {
-    /// Only those that took longer.
+    /// Duration above which operations are reported.
     pub over: Duration,
-    /// Only these, by the names of the label `op`; empty for all.
+    /// Operations to report, by the names of the label `op`; empty for all.
     pub ops: Vec<String>,
-    /// Only this client's.
+    /// Client whose operations are reported; `None` for all.
     pub client: Option<IpAddr>,
-    /// At most so many a second; the rest is counted as left out.
+    /// Limit of operations a second; operations above it are counted as left out.
     pub per_second: u32,
 }
 
-/// One operation that took longer than asked for.
+/// An operation that took longer than the filter's duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowOp {
-    /// When it ended.
+    /// Time at which the operation ended.
     pub at: SystemTime,
-    /// Address without port; `None` where it has none that is known here (a local socket).
+    /// Client's address without port; `None` if it has no address that nfscope knows (a local socket).
     pub client: Option<IpAddr>,
-    /// As in the label `version`.
+    /// NFS version, as in the label `version`.
     pub version: String,
-    /// As in the label `op`.
+    /// Operation, as in the label `op`.
     pub op: String,
     /// Path of the export; `None` without a file handle, and where the handle belongs to no export known now.
     pub export: Option<String>,
-    /// Dataset that the export is on, where that is ZFS.
+    /// Dataset of the export, if the export is on ZFS.
     pub dataset: Option<String>,
-    /// Inode number from the file handle, where its type is known.
+    /// Inode number from the file handle, where the type of the handle is known.
     pub inode: Option<u64>,
-    /// Path of its file, where the kernel tells it.
+    /// Path of the file, where the kernel gives it.
     pub path: Option<String>,
+    /// Transaction id of its RPC; `None` where the kernel does not tell.
+    pub xid: Option<u32>,
     /// Bytes read or written; `None` for other operations.
     pub bytes: Option<u64>,
-    /// What a WRITE asked for, as in the label `stability`.
+    /// Stability that a WRITE asked for, as in the label `stability`.
     pub stability: Option<String>,
-    /// `ok`, or as in the label `status`.
+    /// Status: `ok`, or as in the label `status`.
     pub status: String,
     /// Execution time.
     pub duration: Duration,
-    /// The same time by where it went; `None` where this host cannot tell.
+    /// Execution time by phase; `None` where this host cannot split it.
     pub phases: Option<OpPhases>,
 }
 
 /// The phases of one operation; they add up to its duration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OpPhases {
-    /// On a CPU.
+    /// Time on a CPU.
     pub cpu: Duration,
-    /// Runnable, waiting for a CPU.
+    /// Time in which the thread was runnable and waited for a CPU.
     pub runqueue: Duration,
-    /// Asleep until the journal or intent log was durable.
+    /// Sleep until the journal or intent log was durable.
     pub log: Duration,
-    /// Asleep for block I/O outside the log.
+    /// Sleep for block I/O outside the log.
     pub disk: Duration,
-    /// Asleep because too much written data waited to be stored.
+    /// Sleep because too much written data waited to be stored.
     pub throttle: Duration,
-    /// Asleep until a daemon answered.
+    /// Sleep until a daemon answered.
     pub upcall: Duration,
-    /// Asleep until a client returned a delegation.
+    /// Sleep until a client returned a delegation.
     pub recall: Duration,
-    /// Asleep while memory was reclaimed.
+    /// Sleep while memory was reclaimed.
     pub reclaim: Duration,
-    /// Any other sleep.
+    /// Sleep for any other reason.
     pub lock: Duration,
 }
 
 impl OpPhases {
-    /// In the order of [`crate::phase::OF_OP`].
+    /// Durations in the order of [`crate::phase::OF_OP`].
     pub fn all(&self) -> [Duration; crate::phase::OPS] {
         [
             self.cpu,
@@ -86,17 +88,17 @@ impl OpPhases {
         ]
     }
 
-    /// The rare ones together: throttle, upcall, recall and reclaim.
+    /// Sum of the rare phases: throttle, upcall, recall and reclaim.
     pub fn rare(&self) -> Duration {
         self.throttle + self.upcall + self.recall + self.reclaim
     }
 }
 
-/// What was reported since the last look.
+/// Slow operations since the last reading.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SlowBatch {
-    /// In the order in which they ended on each CPU.
+    /// Operations; those of one CPU are in the order of their ends.
     pub ops: Vec<SlowOp>,
-    /// Operations that the filter describes and that are missing: the limit was reached, or nobody read for too long.
+    /// Operations that match the filter and are missing: the limit was reached, or the agent did not read them for too long.
     pub left_out: u64,
 }

@@ -20,40 +20,40 @@ pub enum Sample {
     Histogram(Histogram),
 }
 
-/// One series: label values in the order of its family, and its value.
+/// A series: label values in the order of its family, and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Label values, as many as the family has labels. Shared: whoever looks at a snapshot copies it, and its labels are most of what it
-    /// is made of.
+    /// Label values, as many as the family has labels. They are shared because readers of a snapshot copy it, and labels are most of its
+    /// memory.
     pub labels: Arc<[String]>,
     /// Value.
     pub sample: Sample,
 }
 
-/// All that a source knows at one moment. Counters and histograms are cumulative since the source started.
+/// Data of a source at one moment. Counters and histograms are cumulative since the source started.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// CLOCK_MONOTONIC when it was read.
+    /// CLOCK_MONOTONIC of the reading.
     pub at: Duration,
-    /// Time since 1970 by the host's clock when it was read; `None` from an older agent, and where the source has no such clock.
+    /// Time of the reading since 1970 by the host's clock; `None` from an older agent, and where the source has no such clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<Duration>,
-    /// CLOCK_MONOTONIC when the counters of the source started; zero from an older agent. Another one means other counters: the source
+    /// CLOCK_MONOTONIC when the counters of the source started; zero from an older agent. Another value means other counters: the source
     /// was started again, or probes that counted were detached.
     #[serde(default)]
     pub began: Duration,
-    /// Name of the host that it is of; `None` from an older agent.
+    /// Name of the host; `None` from an older agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Release of the kernel that it was read from (uname -r); `None` from an older agent.
+    /// Release of the host's kernel (uname -r); `None` from an older agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Series by family name, in the order in which the source filled them.
     families: std::collections::BTreeMap<String, Vec<Series>>,
     /// Health of every probe program.
     pub probes: Vec<ProbeStatus>,
-    /// Requests that threads had had in hand for long when it was read, the oldest first; not all of very many. None from an
-    /// older agent.
+    /// Requests that threads had had in hand for a long time at the reading, the oldest first. If there are very many, the list is cut. It
+    /// is empty from an older agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldRequest>,
 }
@@ -95,7 +95,7 @@ impl Snapshot {
             });
     }
 
-    /// Adds a series as it was stored.
+    /// Adds a series that was stored earlier.
     pub fn add(&mut self, info: &Info, series: Series) {
         let all = self.families.entry(info.name.to_owned()).or_default();
         all.push(series);
@@ -117,7 +117,7 @@ impl Snapshot {
         })
     }
 
-    /// The histograms of a family that have something in them, with their label values.
+    /// The histograms of a family that are not empty, with their label values.
     pub fn histograms<'a, const N: usize>(
         &'a self,
         f: &Family<N>,
@@ -160,17 +160,17 @@ impl Snapshot {
             .filter(|(_, s)| !s.is_empty())
     }
 
-    /// Every family that has series, those that this version does not know included, by name.
+    /// All families that have series, by name, with those that this version does not know.
     pub fn all(&self) -> impl Iterator<Item = (&str, &[Series])> {
         self.families.iter().map(|(n, s)| (&**n, &**s))
     }
 
-    /// True if the counters of this reading are those of an earlier one, counted further: a window lies between both readings.
+    /// True if this reading has the counters of an earlier one, counted further, so that a window lies between both readings.
     pub fn goes_on_from(&self, earlier: &Snapshot) -> bool {
         self.began == earlier.began && self.at > earlier.at
     }
 
-    /// What happened between `earlier` and this snapshot.
+    /// Difference of this snapshot and `earlier`.
     pub fn since(&self, earlier: &Snapshot) -> Window {
         let families = self.families.iter().map(|(name, series)| {
             let old = earlier.families.get(name).map_or(&[][..], Vec::as_slice);
@@ -206,7 +206,7 @@ impl Snapshot {
     }
 }
 
-/// `None` for a series of another program's making, with too few labels.
+/// Label values as an array; `None` for a series with another number of labels, which comes from another version.
 fn labels<const N: usize>(all: &[String]) -> Option<[&str; N]> {
     let all: Vec<_> = all.iter().map(String::as_str).collect();
     all.try_into().ok()
@@ -215,9 +215,9 @@ fn labels<const N: usize>(all: &[String]) -> Option<[&str; N]> {
 /// The difference of two snapshots: counters and histograms hold what was added, gauges the later value.
 #[derive(Debug, Clone)]
 pub struct Window {
-    /// Time between the two.
+    /// Time between the two snapshots.
     pub length: Duration,
-    /// What was added.
+    /// Series with what was added between the two snapshots.
     pub delta: Snapshot,
 }
 
@@ -254,7 +254,7 @@ mod tests {
         let mut b = Snapshot::new(Duration::from_secs(3));
         b.held.push(HeldRequest::default());
         assert_eq!(b.since(&a).delta.held.len(), 1);
-        // An older agent does not tell of any.
+        // A snapshot of an older agent has no requests in hand.
         let mut json = serde_json::to_value(&a).unwrap();
         assert!(json.as_object_mut().unwrap().remove("held").is_none());
         let old: Snapshot = serde_json::from_value(json).unwrap();

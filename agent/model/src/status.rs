@@ -1,15 +1,15 @@
-//! Where the probes stand, in words.
+//! State of the probes, in words.
 
 use crate::probe::times_operations;
 use crate::{ProbeState, ProbeStatus};
 use std::sync::Arc;
 
-/// The probes' state as the views see it.
+/// State of the probes, for the views.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {
     /// The source is starting.
     Attaching,
-    /// It runs, with these programs.
+    /// The source runs, with these programs.
     Running(Arc<[ProbeStatus]>),
 }
 
@@ -22,7 +22,7 @@ impl Status {
         }
     }
 
-    /// `Ok` where NFS operations are being timed, or on a client without an NFS server its own mounts; else what this waits for.
+    /// `Ok` if NFS operations are being timed, or the own mounts of a client without an NFS server; else the condition that is missing.
     ///
     /// # Errors
     /// The reason, for a person.
@@ -47,19 +47,19 @@ impl Status {
 }
 
 impl Status {
-    /// Whether this is an agent of a client: it looks at this host's own mounts, and no NFS server is here yet.
+    /// True for an agent of a client: it observes this host's own mounts, and there is no NFS server here yet.
     fn is_of_client(&self) -> bool {
         let mut required = self.probes().iter().filter(|p| p.required);
         self.client().is_some() && required.all(|p| p.state == ProbeState::Waiting)
     }
 
-    /// How the view of this host's own mounts stands; `None` where nobody asked for it, or it is detached.
+    /// State of the probe of this host's own mounts; `None` if it was not requested, or is detached.
     fn client(&self) -> Option<ProbeState> {
         let program = self.probes().iter().rfind(|p| p.probe == "client")?;
         Some(program.state).filter(|state| *state != ProbeState::Detached)
     }
 
-    /// What is being measured, of one whose [`health`](Status::health) is good.
+    /// Sentence on what is being measured, where [`health`](Status::health) is good.
     pub fn measures(&self) -> &'static str {
         const TIMED: &str = "NFS operations are being timed";
         if times_operations(self.probes()) {
@@ -75,8 +75,7 @@ impl Status {
     }
 }
 
-/// Programs of one probe that stand the same for the same reason: one missing module concerns a dozen of them, and
-/// should be said once.
+/// Programs of one probe in the same state for the same reason. A missing module concerns a dozen of them, and should be reported once.
 #[derive(Debug)]
 pub struct Group<'a>(Vec<&'a ProbeStatus>);
 
@@ -96,12 +95,12 @@ pub fn group<'a>(probes: impl Iterator<Item = &'a ProbeStatus>) -> Vec<Group<'a>
 }
 
 impl<'a> Group<'a> {
-    /// Its programs.
+    /// Programs of the group.
     pub fn programs(&self) -> &[&'a ProbeStatus] {
         &self.0
     }
 
-    /// What they have in common.
+    /// First program of the group, for the state and the reason that all of them have.
     pub fn first(&self) -> &'a ProbeStatus {
         self.0[0]
     }

@@ -1,28 +1,28 @@
-//! Replies that wait in the server's TCP for a client to acknowledge them: to the server these requests have ended.
+//! Replies that wait in the server's TCP until a client acknowledges them. For the server these requests have ended.
 
 use crate::family as f;
 use crate::window_parts::numbers;
 use crate::{Snapshot, Window};
 use serde::{Deserialize, Serialize};
 
-/// A client that acknowledges nothing, over all of its connections on which nothing is acknowledged.
+/// A client that acknowledges nothing: the sum of its connections on which nothing is acknowledged.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Unacknowledged {
-    /// Address without port.
+    /// Client's address without port.
     pub client: String,
-    /// Bytes that TCP keeps for it, sent or not.
+    /// Bytes that TCP keeps for the client, sent or not.
     pub bytes: f64,
-    /// Time for which at least nothing has been acknowledged: of the connection where that is longest.
+    /// Seconds for which at least nothing has been acknowledged, on the connection where that is longest.
     pub seconds: f64,
-    /// Times that TCP has sent the oldest of these bytes again meanwhile, of the connection where that is most.
+    /// Retransmissions of the oldest of these bytes, on the connection where that is most.
     pub retransmissions: f64,
     /// Bytes of connections whose client announces that it takes no more for now (a window of zero).
     pub zero_window_bytes: f64,
 }
 
 impl Unacknowledged {
-    /// Clients of a reading or of a window's end, the longest time first; `None` where nothing tells.
+    /// Clients of a reading or of a window's end, the longest time first; `None` where this is not measured.
     pub fn all(s: &Snapshot) -> Option<Vec<Unacknowledged>> {
         s.value(&f::UNACKED_CONNECTIONS, [])?;
         let value = |family, client: &str| {
@@ -49,7 +49,7 @@ impl Unacknowledged {
     }
 }
 
-/// Transports in use whose replies nothing follows to the client, by their names.
+/// Names of transports in use whose replies cannot be followed to the client.
 pub fn unseen_transports(w: &Window) -> Vec<&'static str> {
     let in_use =
         |family, transport: &str| numbers(w, family).any(|([t], n)| t == transport && n > 0.0);

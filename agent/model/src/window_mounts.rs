@@ -1,43 +1,43 @@
-//! What a window says of this host's own NFS mounts.
+//! This host's own NFS mounts in a window.
 
 use crate::window_parts::{histograms, numbers};
 use crate::{Window, family};
 use std::collections::BTreeMap;
 
-/// One mount.
+/// A mount.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WindowMount {
     /// Label `mount`.
     pub mount: String,
     /// Label `version`.
     pub version: String,
-    /// By procedure, in the order of their names.
+    /// Procedures of the mount, in the order of their names.
     pub ops: Vec<MountOp>,
-    /// Seconds of its waits for a slot of the session; `None` where they are not measured.
+    /// Seconds of waits for a slot of the session; `None` where they are not measured.
     pub slot_wait: Option<f64>,
     /// Lowest round-trip time of the network; `None` where it is not known.
     pub network: Option<f64>,
-    /// Requests sent once more.
+    /// Requests that were sent again.
     pub retransmits: f64,
 }
 
-/// One procedure of a mount. Seconds of all its RPCs together.
+/// A procedure of a mount. Seconds are sums over all its RPCs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MountOp {
     /// Label `op`.
     pub op: String,
     /// RPCs that ended.
     pub rpcs: f64,
-    /// Until they were sent.
+    /// Seconds until the RPCs were sent.
     pub backlog: f64,
-    /// Until their replies came.
+    /// Seconds from sending the RPCs until their replies came.
     pub round_trip: f64,
-    /// Until the client was done with them.
+    /// Seconds from the replies until the client was done with the RPCs.
     pub completion: f64,
 }
 
 impl MountOp {
-    /// From begin to end.
+    /// Seconds from begin to end of the RPCs.
     pub fn seconds(&self) -> f64 {
         self.backlog + self.round_trip + self.completion
     }
@@ -57,7 +57,7 @@ impl WindowMount {
     }
 }
 
-/// The mounts of a window with RPCs in it; none of an agent that does not look at mounts.
+/// Mounts with RPCs in the window; empty for an agent that does not observe mounts.
 pub fn mounts(w: &Window) -> Vec<WindowMount> {
     let mut all: BTreeMap<[&str; 2], BTreeMap<&str, MountOp>> = BTreeMap::new();
     for ([mount, version, op], rpcs) in numbers(w, &family::VIEW_RPCS).filter(|(_, n)| *n > 0.0) {

@@ -1,30 +1,30 @@
-//! What a window consists of: operations, logs, disks, clients and exports with what belongs to each. The terminal and the
-//! diagnosis both derive their rows from this.
+//! Parts of a window: operations, logs, disks, clients and exports with what belongs to each. The terminal and the diagnosis derive their
+//! rows from these.
 //!
-//! A window may come from an agent elsewhere: values that cannot be are left out, and nothing is below 0. Lists are in the
-//! order of the snapshot.
+//! A window may come from another host's agent: impossible values are left out, and nothing is below 0. Lists are in the order of the
+//! snapshot.
 
 use crate::breakdown::Moved;
-use crate::on_illumos::is_illumos;
+use crate::probe::is_illumos;
 use crate::{Family, Histogram, Window, family, phase};
 use std::collections::HashMap;
 
-/// Seconds by phase, in the order of the phases' names; `None` for a phase that this host does not tell apart.
+/// Seconds by phase, in the order of the phases' names; `None` for a phase that this host does not distinguish.
 pub type PhaseSeconds<const N: usize> = [Option<f64>; N];
 
-/// One procedure or component operation.
+/// A procedure or component operation.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowOp<'a> {
     /// Label `version`.
     pub version: &'a str,
     /// Label `op`.
     pub op: &'a str,
-    /// From begin to end.
+    /// Times from begin to end.
     pub durations: &'a Histogram,
-    /// By [`phase::OF_OP`]; `None` where operations are not split.
+    /// Seconds by [`phase::OF_OP`]; `None` where operations are not split.
     pub phases: Option<PhaseSeconds<{ phase::OPS }>>,
-    /// Answers with a status other than OK.
-    pub errors: f64,
+    /// Answers with a status other than OK; `None` where nothing tells whether statuses were counted.
+    pub errors: Option<f64>,
 }
 
 /// The log of one file system or pool.
@@ -34,13 +34,13 @@ pub struct WindowLog<'a> {
     pub fs: &'a str,
     /// Label `volume`.
     pub volume: &'a str,
-    /// Waits of threads for it; `None` where nobody waited.
+    /// Waits of threads for the log; `None` if no thread waited.
     pub waits: Option<&'a Histogram>,
-    /// Its writes, perhaps none; `None` where they are not measured.
+    /// Writes to the log, perhaps none; `None` where they are not measured.
     pub writes: Option<&'a Histogram>,
-    /// Bytes written to it, wherever it lies.
+    /// Bytes written to the log, on any device.
     pub bytes: Option<f64>,
-    /// Whether it lies on a device of its own.
+    /// True if the log lies on a device of its own.
     pub separate: Option<bool>,
 }
 
@@ -51,26 +51,26 @@ pub struct WindowDisk<'a> {
     pub device: &'a str,
     /// Label `op`.
     pub op: &'a str,
-    /// From issue to completion.
+    /// Times from issue to completion.
     pub requests: &'a Histogram,
-    /// In the scheduler's queue.
+    /// Times in the scheduler's queue.
     pub queue: Option<&'a Histogram>,
     /// Bytes read or written.
     pub bytes: Option<f64>,
 }
 
-/// One client or one export with operations.
+/// A client or an export with operations.
 #[derive(Debug, Clone, Copy)]
 pub struct WindowUser<'a> {
-    /// Address or path; `other` for those without series of their own.
+    /// Address or path; `other` for all without series of their own.
     pub name: &'a str,
     /// Operations.
     pub ops: f64,
-    /// Their time.
+    /// Seconds of these operations.
     pub seconds: Option<f64>,
-    /// Bytes that READs returned and WRITEs stored; `None` where nothing counts them, and for [`crate::family`]'s `other`.
+    /// Bytes that READs returned and WRITEs stored; `None` where they are not counted, and for [`crate::family`]'s `other`.
     pub moved: Option<Moved>,
-    /// Requests of a client that these operations came in.
+    /// Requests of a client that contained these operations.
     pub requests: Option<f64>,
     /// Smoothed round-trip time of a client's connection, in seconds, with delayed acknowledgements.
     pub rtt: Option<f64>,
@@ -91,6 +91,8 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
     for ([version, op, _], n) in numbers(w, &family::OP_ERRORS) {
         *errors.entry([version, op]).or_default() += n;
     }
+    // Who times operations by probes counts their statuses, too. A window without either may come from one who does not.
+    let counted = !errors.is_empty() || !w.delta.probes.is_empty();
     histograms(w, &family::OP_DURATION)
         .map(|(labels, durations)| WindowOp {
             version: labels[0],
@@ -100,19 +102,19 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
                 .get(&labels)
                 .copied()
                 .map(|p| if rare_known { with_rare(p) } else { p }),
-            errors: errors.get(&labels).copied().unwrap_or(0.0),
+            errors: (errors.get(&labels).copied()).or(counted.then_some(0.0)),
         })
         .collect()
 }
 
-/// Whether the agent of a window knows the rare phases of operations: it then says so of requests, too. One of illumos has a
-/// probe of its own for each of them, which says whether it measures.
+/// True if the agent of a window measures the rare phases of operations: its requests then have the rare phase `upcall`, too. An agent on
+/// illumos has a probe of its own for each rare phase, and the probe says whether it measures.
 pub fn tells_rare_phases(w: &Window) -> bool {
     is_illumos(&w.delta.probes)
         || numbers(w, &family::RPC_PHASE).any(|([_, phase], _)| phase == "upcall")
 }
 
-/// Where phases are measured at all, a rare one without a series has not occurred.
+/// Sets a rare phase without a series to 0: where phases are measured at all, it has not occurred.
 fn with_rare(mut all: PhaseSeconds<{ phase::OPS }>) -> PhaseSeconds<{ phase::OPS }> {
     for (name, seconds) in phase::OF_OP.iter().zip(&mut all) {
         if phase::RARE.contains(name) {
@@ -129,7 +131,7 @@ pub fn rpc_phases(w: &Window) -> HashMap<&str, PhaseSeconds<5>> {
     })
 }
 
-/// Logs that somebody waited for, then those that were only written.
+/// Logs for which a thread waited, then those that were only written.
 pub fn logs(w: &Window) -> Vec<WindowLog<'_>> {
     let mut bytes: HashMap<_, f64> = HashMap::new();
     for ([fs, volume, _], n) in numbers(w, &family::LOG_BYTES) {
@@ -195,7 +197,7 @@ fn users<'a>(
     [ops, seconds]: [&Family<1>; 2],
     bytes: &Family<2>,
 ) -> impl Iterator<Item = WindowUser<'a>> + use<'a> {
-    // There may be thousands of them.
+    // A window may have thousands of clients, so that each lookup is by hash.
     let seconds: HashMap<_, _> = numbers(w, seconds).collect();
     let mut moved: HashMap<&str, Moved> = HashMap::new();
     for ([name, op], n) in numbers(w, bytes) {
@@ -302,9 +304,16 @@ mod tests {
                 None
             ])
         );
-        assert_eq!((new.errors, new.durations.sum), (3.0, 0.5));
+        assert_eq!((new.errors, new.durations.sum), (Some(3.0), 0.5));
         let old = all.iter().find(|o| o.version == "3").unwrap();
-        assert_eq!((old.phases, old.errors), (None, 0.0));
+        assert_eq!((old.phases, old.errors), (None, Some(0.0)));
+        // A window without any may come from one who does not count them.
+        let of = |probes: Vec<crate::ProbeStatus>| {
+            let mut w = window(|s| s.histogram(&family::OP_DURATION, ["3", "write"], one(0.25)));
+            w.delta.probes = probes.into();
+            ops(&w)[0].errors
+        };
+        assert_eq!(of(Vec::new()), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use nfscope::commands::demo_day::SCENARIOS;
+use nfscope::demo::day::SCENARIOS;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(&serde_json::to_vec(&all)?)?;
-    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/commands/demo_tape.json.gz");
+    let tape = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/demo/tape.json.gz");
     fs::write(tape, packed.finish()?)?;
     Ok(())
 }

@@ -1,18 +1,25 @@
-//! nfscope: where every NFS operation's time goes, on the server.
+//! nfscope: where every NFS operation's time goes, on the server. One folder a capability: its flags, its command and its text.
 
 #![forbid(unsafe_code)]
 
-pub mod api;
+pub mod agent;
+pub mod baseline;
+pub mod check;
 pub mod cli;
-pub mod client;
-pub mod commands;
-pub mod endpoints;
-pub mod exposition;
-pub mod http;
-pub mod names;
-pub mod service;
-pub mod tui;
+pub mod demo;
+pub mod diagnose;
+pub mod doctor;
+pub mod experiment;
+pub mod fleet;
+pub mod mcp;
+pub mod metrics;
+pub mod path;
+pub mod report;
+pub mod slow;
+pub mod stuck;
+pub mod top;
+#[cfg(test)]
+mod unknown_tests;
 pub mod versions;
+pub mod what_if;
 pub mod workload;
-
-pub use api::build_info::{REVISION, VERSION};

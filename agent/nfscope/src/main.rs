@@ -2,17 +2,18 @@
 
 #![forbid(unsafe_code)]
 
-use nfscope::api::probe_change::{self, Change};
+use nfscope::agent::replay::Replay;
+use nfscope::check::summary;
 use nfscope::cli::{Cli, Command, Probes};
-use nfscope::client::access::{self, Access};
-use nfscope::client::{control, settings};
-use nfscope::commands::replay::Replay;
-use nfscope::commands::{
-    self, agent, baseline, check, check_summary, config, diagnose, fleet, metrics, slow, stuck,
-    top, what_if,
+use nfscope::{
+    agent, baseline, check, demo, diagnose, doctor, experiment, fleet, mcp, metrics, path, report,
+    slow, stuck, top, versions, what_if, workload,
 };
-use nfscope::http;
-use nfscope::service::http_process::Told;
+use nfscope_agent_client::access::{self, Access};
+use nfscope_agent_client::{control, settings};
+use nfscope_api::probe_change::{self, Change};
+use nfscope_serve::http;
+use nfscope_serve::service::http_process::Told;
 use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
@@ -56,7 +57,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
     }
     match command {
         Command::Agent(args) => {
-            let settings = config::load(&args)?;
+            let settings = agent::config::load(&args)?;
             let options = settings.source.clone();
             let replay = args.replay.clone();
             let start = move || {
@@ -66,7 +67,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
                 privileges::require()?;
                 nfscope_source::start(&options)
             };
-            agent::run(settings, move || config::load(&args), start)?;
+            agent::run(settings, move || agent::config::load(&args), start)?;
         }
         Command::Check(args) => {
             if let Some(name) = &args.show_script {
@@ -91,13 +92,18 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             } else {
                 let render = match args.all {
                     true => check::render_all,
-                    false => check_summary::render,
+                    false => summary::render,
                 };
                 print(&render(&report, console::colors()))?;
             }
             return Ok(check::exit_code(report.verdict).into());
         }
-        Command::Demo(args) => commands::demo::run(&args)?,
+        Command::Doctor(args) => {
+            let (text, code) = doctor::run(&args)?;
+            print(&text)?;
+            return Ok(code.into());
+        }
+        Command::Demo(args) => demo::run(&args)?,
         Command::Top(args) => top::run(&args)?,
         Command::Slow(args) => slow::run(&args)?,
         Command::Stuck(args) => {
@@ -106,11 +112,11 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             return Ok(code.into());
         }
         Command::Diagnose(args) => return Ok(diagnose::exit_code(diagnose::run(&args)?).into()),
-        Command::Report(args) => commands::report::run(&args)?,
-        Command::Path(args) => print(&commands::path::run(&args)?)?,
+        Command::Report(args) => report::run(&args)?,
+        Command::Path(args) => print(&path::run(&args)?)?,
         Command::Baseline(args) => return Ok(baseline::run(&args.command)?.into()),
         Command::Capacity(args) => print(&baseline::capacity(&args)?)?,
-        Command::Experiment(args) => return Ok(commands::experiment::run(&args.command)?.into()),
+        Command::Experiment(args) => return Ok(experiment::run(&args.command)?.into()),
         Command::WhatIf(args) => print(&what_if::run(&args)?)?,
         Command::Fleet(args) => print(&fleet::run(&args)?)?,
         Command::Detach(args) => change(Change::Detach, &args.probes, args.url.as_deref())?,
@@ -120,15 +126,16 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Attach(args) => change(Change::Attach, &args.probes, args.url.as_deref())?,
         Command::Workload(args) => {
-            let (text, code) = commands::workload::run(&args.command)?;
+            let (text, code) = workload::run(&args.command)?;
             print(&text)?;
             return Ok(code.into());
         }
         Command::Versions(args) => {
-            let (text, code) = commands::versions::run(&args)?;
+            let (text, code) = versions::run(&args)?;
             print(&text)?;
             return Ok(code.into());
         }
+        Command::Mcp(args) => mcp::run(&args)?,
         Command::Completions(args) => {
             print(&String::from_utf8(Cli::completions(args.shell))?)?;
         }

@@ -10,13 +10,13 @@ mod limits;
 use fixture::Fake;
 use fixture::serve::get;
 use libtest_mimic::{Arguments, Trial};
+use nfscope::agent::config::{self, Settings};
 use nfscope::cli::AgentArgs;
-use nfscope::commands::config::{self, Settings};
-use nfscope::http::Sandbox;
-use nfscope::service::http_process::Told;
 use nfscope_baseline::recording::{RecordedWindow, Sample};
 use nfscope_baseline::store::{Entry, Store};
 use nfscope_model::{Histogram, ProbeStatus, Scheme, SlowBatch, SlowFilter, Snapshot, family as f};
+use nfscope_serve::http::Sandbox;
+use nfscope_serve::service::http_process::Told;
 use nfscope_source::{Source, clock};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -37,8 +37,8 @@ const STORE: &str = "NFSCOPE_TEST_STORE";
 const HISTORY: &str = "NFSCOPE_TEST_HISTORY";
 
 fn main() -> ExitCode {
-    if nfscope::http::process::is_this() {
-        return nfscope::http::process::run();
+    if nfscope_serve::http::process::is_this() {
+        return nfscope_serve::http::process::run();
     }
     match std::env::var(ROLE) {
         Ok(role) if role == "old kernel" => return confined_on_an_old_kernel(),
@@ -157,7 +157,7 @@ fn agent(role: &str) -> ExitCode {
         Some(_) => config::load(&args),
         None => Ok(settings.clone()),
     };
-    let run = nfscope::commands::agent::run(reread().unwrap(), reread, move || {
+    let run = nfscope::agent::run(reread().unwrap(), reread, move || {
         if slow {
             eprintln!("attaching");
             std::thread::sleep(Duration::from_secs(600));

@@ -1,7 +1,7 @@
-//! Files that anybody may have made: read within a bound of size and time.
+//! Reads files that any user of the host may have made, within a bound of size and time.
 //!
-//! A path can lead to a FIFO, to a device without an end, or into a file system whose server does not answer. Reading such a one takes
-//! for ever, or all memory. Files of /proc and /sys are the kernel's and need no thread of their own.
+//! A path can lead to a FIFO, to a device without an end, or into a file system whose server does not answer. Reading such a file takes for
+//! ever, or all memory. Files of /proc and /sys are the kernel's and need no thread of their own.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -12,16 +12,16 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a file may take.
+/// Longest wait for a file.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Paths whose reading has not come back yet: no second thread waits for one of them.
+/// Paths whose reading has not returned yet: no second thread waits for one of them.
 static HANGING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// The content of a regular file, read in this thread.
 ///
 /// # Errors
-/// Fails where the file cannot be read, is no regular file, or has more bytes than this.
+/// Fails if the file cannot be read, is no regular file, or has more than `most` bytes.
 pub fn read_here(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     // A FIFO without a writer would wait in open(2).
@@ -61,11 +61,11 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
-/// Answer of `ask` about a path, from a thread of its own.
+/// Returns the answer of `ask` about a path, from a thread of its own.
 ///
 /// # Errors
-/// Fails where that takes longer than the patience, or is under way since an earlier question. The thread stays until the file system
-/// answers, and ends with the process.
+/// Fails if the answer takes longer than `patience`, or if an earlier question about the path took longer and has no answer yet. The thread
+/// stays until the file system answers, and ends with the process.
 pub fn within<T: Send + 'static>(
     path: &Path,
     patience: Duration,
@@ -86,9 +86,9 @@ pub fn within<T: Send + 'static>(
     std::thread::Builder::new()
         .name("read-file".into())
         .spawn(move || {
-            // The one who asked may have lost patience.
+            // The caller may have given up.
             let _ = sender.send(ask());
-            // Not before: the one who asked looks for an answer once more after it has put the path there.
+            // The path is removed after the answer was sent: the caller looks for an answer once more after it has put the path there.
             (HANGING.lock().unwrap_or_else(PoisonError::into_inner)).remove(&of_thread);
         })?;
     match answer.recv_timeout(patience) {
@@ -96,7 +96,7 @@ pub fn within<T: Send + 'static>(
         Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("its reader ended")),
         Err(RecvTimeoutError::Timeout) => {
             hanging().insert(path.to_owned());
-            // The answer may have come between the two.
+            // The answer may have come after the timeout and before the path was put there.
             match answer.try_recv() {
                 Ok(said) => {
                     hanging().remove(path);

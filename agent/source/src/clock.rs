@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Pairs of clock readings, of which the one counts that was interrupted least.
+/// Pairs of clock readings; the pair with the shortest interruption counts.
 const TRIES: usize = 5;
 
 /// Nanoseconds since the system started, by CLOCK_MONOTONIC: without the time that the system was suspended.
@@ -11,7 +11,7 @@ pub fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// The same as a duration.
+/// Time since the system started, by CLOCK_MONOTONIC.
 pub fn now() -> Duration {
     Duration::from_nanos(monotonic_ns())
 }

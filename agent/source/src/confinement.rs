@@ -1,9 +1,9 @@
-//! Confinement of the process that speaks with strangers, on any system.
+//! Confinement of the process that answers HTTP requests of other hosts, on any system.
 
-/// One part of what holds it.
+/// State of a part of the confinement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
-    /// The part is there.
+    /// The part confines the process.
     Holds,
     /// This kernel has no such thing, for this reason.
     Absent(String),
@@ -11,10 +11,10 @@ pub enum Layer {
     Refused(String),
 }
 
-/// Parts that hold the process besides the lack of capabilities, without which it does not run at all.
+/// Parts of the confinement of the process besides the lack of capabilities, without which it does not run at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// The process runs as another user than root.
+    /// The process has another user than root.
     pub user: Layer,
     /// The kernel fails system calls that it does not need.
     pub seccomp: Layer,
@@ -34,13 +34,13 @@ impl Confinement {
         ]
     }
 
-    /// A bit for each part that holds, from the lowest on.
+    /// Bits of the parts that confine the process, from the lowest on.
     pub fn bits(&self) -> u8 {
         let holds = |(n, (layer, _)): (usize, (&Layer, _))| u8::from(*layer == Layer::Holds) << n;
         self.layers().into_iter().enumerate().map(holds).sum()
     }
 
-    /// Parts that this kernel has and that could not be had, with the reasons.
+    /// Parts that this kernel has and that the process could not get, with the reasons.
     pub fn refused(&self) -> Vec<String> {
         let refused = |(layer, name): (&Layer, &str)| match layer {
             Layer::Refused(why) => Some(format!("{name} ({why})")),

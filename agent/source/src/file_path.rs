@@ -1,7 +1,7 @@
-//! Where a file of an export is, by its inode number.
+//! Finds a file of an export by its inode number.
 //!
-//! The names of a tree are read, directory by directory, those near the top first. That takes time on a large tree or a slow disk,
-//! so it ends when patience does.
+//! The search reads the names of a tree, directory by directory, those near the top first. That takes time on a large tree or a slow disk,
+//! so that the search has a time limit.
 
 use crate::lossless;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub fn find(export: &str, inode: u64, patience: Duration) -> Option<(PathBuf, bo
     std::thread::Builder::new()
         .name("file-path".to_owned())
         .spawn(move || {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = sender.send(walk(&root, inode, Instant::now() + patience));
         })
         .ok()?;
@@ -30,7 +30,7 @@ fn walk(root: &Path, inode: u64, until: Instant) -> Option<(PathBuf, bool)> {
     let device = fs::symlink_metadata(root).ok()?.dev();
     let mut directories = VecDeque::from([root.to_owned()]);
     while let Some(directory) = directories.pop_front() {
-        // One that is gone or must not be read hides what is in it, and nothing else.
+        // A directory that is gone or must not be read hides its own entries, and no others.
         let Ok(entries) = fs::read_dir(&directory) else {
             continue;
         };
@@ -42,7 +42,7 @@ fn walk(root: &Path, inode: u64, until: Instant) -> Option<(PathBuf, bool)> {
             if !is_directory && entry.ino() != inode {
                 continue;
             }
-            // Other file systems may have a file of the same number. A mount point has another one than its name says.
+            // Other file systems may have a file of the same number. A mount point has another inode number than its directory entry.
             let Some(found) = entry.metadata().ok().filter(|m| m.dev() == device) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Texts of the kernel and of the scripts, mutated: clients choose names in them, and they may be cut anywhere.
+//! Mutated texts of the kernel and of the scripts: clients choose names in them, and they may be cut anywhere.
 
 #[allow(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ fn texts_of_procfs() {
     let nfsd = ["rc 0 1 2\nio 10 20\nrpc 5 0 0 0 0\nproc3 22 1 2 3\nproc4ops 76 0 0 0 1\n"];
     fuzz_text("nfsd", &nfsd, |text| {
         let counts = KernelCounts::parse(text);
-        // Sums of whatever the file has.
+        // Sums of any numbers that the file has.
         let _ = (counts.calls(), counts.v3(), counts.v4());
     });
     let mounts = [
@@ -113,7 +113,7 @@ fn tables_of_mounts() {
     });
 }
 
-/// What a script prints means the same however it is cut.
+/// Text of a script means the same however it is cut.
 #[test]
 fn texts_of_scripts() {
     let frames: [&[u8]; 2] = [

@@ -1,4 +1,4 @@
-//! Tables of the host, read so that a failure is never lost: [`failures`] has each for `nfscope check` and a metric.
+//! Reads tables of the host so that a failure is never lost: [`failures`] lists each for `nfscope check`, and a metric counts it.
 //!
 //! A table that this host does not have is no failure. Tables are [`lossless`] text.
 
@@ -10,11 +10,15 @@ use std::fs::{self, DirEntry, File};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes of a table: the mounts and clients of the largest servers have a few megabytes.
 const MOST: u64 = 64 << 20;
 
-/// How often reading a table failed, and for which reason the last time.
+/// Time limit of [`read_soon`].
+const SOON: Duration = Duration::from_millis(50);
+
+/// Failures of reading a table, and the reason of the last one.
 #[derive(Debug, Default)]
 struct Row {
     failures: u64,
@@ -23,7 +27,7 @@ struct Row {
 
 static ROWS: Mutex<BTreeMap<&'static str, Row>> = Mutex::new(BTreeMap::new());
 
-/// Counts the outcome of one reading. What is not there, or has just gone, is no failure.
+/// Counts the outcome of a reading. A table that is not there, or has just gone, is no failure.
 fn noted<T>(table: &'static str, outcome: io::Result<T>) -> io::Result<T> {
     let mut rows = ROWS.lock().unwrap_or_else(PoisonError::into_inner);
     match &outcome {
@@ -52,12 +56,22 @@ pub fn read(table: &'static str) -> Option<String> {
     read_at(table, table)
 }
 
-/// The text of one of several files, which count as one table.
+/// The text of a table for which the kernel takes a lock that others may hold for long, such as `nfsd_mutex`: who starts or stops a server
+/// whose threads hang has it. `None` where there is no answer within a moment, too: nothing waits for it, and that is no failure to read.
+pub fn read_soon(table: &'static str) -> Option<String> {
+    let path = Path::new(table);
+    match bounded::within(path, SOON, || bounded::read_here(Path::new(table), MOST)) {
+        Err(e) if e.kind() == io::ErrorKind::TimedOut => None,
+        outcome => noted(table, outcome).map(lossless::owned).ok(),
+    }
+}
+
+/// The text of one of several files that count as one table.
 pub fn read_at(table: &'static str, path: impl AsRef<Path>) -> Option<String> {
     try_read_at(table, path).ok()
 }
 
-/// The text of one of several files, which count as one table.
+/// The text of one of several files that count as one table.
 ///
 /// # Errors
 /// Fails where the file is not there or cannot be read, never for what it contains.
@@ -79,9 +93,9 @@ pub fn open(table: &'static str, path: impl AsRef<Path>) -> io::Result<File> {
     noted(table, File::open(path))
 }
 
-/// Adds what failed while a file of [`open`] was read.
+/// Counts a failure while a file of [`open`] was read.
 pub fn failed(table: &'static str, e: io::Error) {
-    // The outcome has been counted.
+    // The error was counted, and is not needed any more.
     let _ = noted::<()>(table, Err(e));
 }
 
@@ -103,7 +117,7 @@ pub fn entries(
     }))
 }
 
-/// Adds how often reading failed, for each table that this host has.
+/// Adds the number of failures of each table that this host has.
 pub fn count(s: &mut Snapshot) {
     for (table, row) in ROWS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         s.counter(&f::HOST_READ_ERRORS, [*table], row.failures as f64);

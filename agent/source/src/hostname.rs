@@ -1,4 +1,4 @@
-//! What this host calls itself.
+//! Name of this host.
 
 /// This host's name.
 pub fn own_name() -> String {

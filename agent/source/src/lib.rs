@@ -1,13 +1,14 @@
-//! Where snapshots come from. Only a source talks to a kernel.
+//! Sources of snapshots. Only a source talks to a kernel.
 //!
-//! [`source`] says what every source does, one folder for each operating system does it, and this file picks one: at compile
-//! time, but that the one for illumos, which runs two programs and reads what they print, is built everywhere and can be asked
-//! for ([`illumos`]). [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`],
-//! [`lock_waits`], [`nfs4_names`] and [`file_path`] answer for every system what callers outside this crate ask.
+//! [`source`] defines a source, and a folder for each operating system implements it. This file picks one at compile time. The exception is
+//! the source for illumos, which runs two programs and reads their output: it is built everywhere and can be asked for ([`illumos`]).
+//! [`clock`], [`mounts`], [`privileges`], [`hostname`], [`lossless`], [`bounded`], [`host_table`], [`nfs4_names`], [`etab`] and
+//! [`file_path`] serve callers outside this crate on every system.
 
 pub mod bounded;
 pub mod clock;
 pub mod confinement;
+pub mod etab;
 pub mod file_path;
 #[cfg(test)]
 mod fuzz;
@@ -16,7 +17,6 @@ pub mod hostname;
 mod illumos;
 #[cfg(target_os = "linux")]
 mod linux;
-pub mod lock_waits;
 pub mod lossless;
 pub mod mounts;
 pub mod nfs4_names;
@@ -36,10 +36,11 @@ use linux as system;
 use unsupported as system;
 
 use anyhow::Context;
-use nfscope_model::host_report::{IllumosReport, Report};
+pub use illumos::on_illumos;
+use nfscope_model::host_report::{Exported, IllumosReport, Report};
 pub use source::{MOST_PAIRS, Options, Source};
 
-/// Loads and attaches every probe that this host can run. One that cannot never stops the others.
+/// Loads and attaches every probe that this host can run. A probe that cannot run never stops the others.
 ///
 /// # Errors
 /// Only what leaves nothing to measure: no permission to load any program, naming the missing capability; or an operating
@@ -51,7 +52,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     }
 }
 
-/// Asks the host what it offers, attaching and detaching every probe to be sure.
+/// Checks what the host offers, and attaches and detaches every probe to be sure.
 pub fn check() -> Report {
     match illumos::Tools::find() {
         Some(tools) => illumos::check(tools),
@@ -59,10 +60,15 @@ pub fn check() -> Report {
     }
 }
 
-/// What of this host the developers want to know: [`host_report`](nfscope_model::host_report).
+/// Exported file systems of this host and their logs, without a probe; empty where that is not known.
+pub fn exports() -> Vec<Exported> {
+    system::exports()
+}
+
+/// Report on this host for the developers: [`host_report`](nfscope_model::host_report).
 ///
 /// # Errors
-/// On another operating system than illumos.
+/// Fails on another operating system than illumos.
 pub fn report() -> anyhow::Result<IllumosReport> {
     let tools = illumos::Tools::find();
     let tools =
@@ -70,12 +76,12 @@ pub fn report() -> anyhow::Result<IllumosReport> {
     Ok(illumos::report(&tools))
 }
 
-/// The kernel functions that an nfsd thread of this host sleeps in, the innermost first; empty without the right to see them.
+/// Kernel functions in which an nfsd thread of this host sleeps, the innermost first; empty without the right to see them.
 pub fn kernel_stack(thread: u32) -> Vec<String> {
     system::kernel_stack(thread)
 }
 
-/// The kernel functions that an nfsd thread of this host sleeps in, each with its module if it is in one: `nfsd_read [nfsd]`.
+/// Kernel functions in which an nfsd thread of this host sleeps, each with its module if it is in one: `nfsd_read [nfsd]`.
 ///
 /// # Errors
 /// Fails without the right to see the functions (`PermissionDenied`), and if there is no such nfsd thread.
@@ -83,18 +89,18 @@ pub fn kernel_frames(thread: u32) -> std::io::Result<Vec<String>> {
     system::kernel_frames(thread)
 }
 
-/// Gives way to every other thread from here on: for work of this thread that nobody waits for.
+/// Lets every other thread run before this one from here on: for work of this thread that no request waits for.
 pub fn yield_to_others() {
     system::yield_to_others();
 }
 
-/// This process and those that it starts take huge pages where the kernel gives them. From its start to here it does not.
+/// Lets this process and those that it starts take huge pages where the kernel gives them. Before this call it does not take them.
 pub fn accept_huge_pages() {
     #[cfg(target_os = "linux")]
     no_huge_pages::accept();
 }
 
-/// The words of all probes, to name them by.
+/// Words of all probes.
 pub fn words() -> impl Iterator<Item = &'static str> {
     let illumos = illumos::Tools::find().map(|_| illumos::WORDS);
     let linux = system::words().filter(move |_| illumos.is_none());
@@ -104,7 +110,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 /// The text of a D script for illumos, by its name.
 ///
 /// # Errors
-/// A name that no script has.
+/// Fails for a name that no script has.
 pub fn script(name: &str) -> anyhow::Result<String> {
     illumos::show(name)
 }

@@ -1,8 +1,8 @@
 //! Names and tables of a host as text: paths on Unix are bytes in any encoding, and labels are UTF-8.
 //!
-//! A byte that is no UTF-8 stands as `\xff`, as do the bytes of characters that steer a terminal, but for tabs and ends of lines. A
-//! backslash that would look like the begin of one stands as `\x5c`. All else is as it is.
-//! Different bytes therefore have different texts, and [`path`] has the bytes again.
+//! A byte that is no UTF-8 stands as `\xff`, and so do the bytes of characters that steer a terminal, except for tabs and ends of lines. A
+//! backslash that would look like the begin of such an escape stands as `\x5c`. All other text is unchanged. Different bytes therefore have
+//! different texts, and [`path`] restores the bytes.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -36,7 +36,7 @@ pub fn text(bytes: &[u8]) -> String {
     out
 }
 
-/// True of characters that do something to a terminal, in ASCII and behind it (C1).
+/// True for characters that control a terminal, in ASCII and behind it (C1).
 fn steers(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n')
 }
@@ -70,7 +70,7 @@ pub fn path(text: &str) -> PathBuf {
     OsString::from_vec(bytes(text)).into()
 }
 
-/// The byte that stands at the begin of this as `\xff`.
+/// Byte that stands at the begin of this text as `\xff`.
 fn escaped(text: &[u8]) -> Option<u8> {
     let [b'\\', b'x', high, low, ..] = text else {
         return None;
@@ -84,7 +84,7 @@ fn escaped(text: &[u8]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// The text of these bytes, without a copy where they are it.
+/// Text of these bytes, without a copy if the bytes are their own text.
 pub fn owned(bytes: Vec<u8>) -> String {
     // Most are UTF-8 and have no backslash: then their bytes are their text.
     match String::from_utf8(bytes) {

@@ -3,33 +3,41 @@
 use crate::{host_table, lossless};
 use std::path::Path;
 
-/// Linux's table.
+/// Path of Linux's table.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its device number as Linux has it, `major << 20 | minor`; 0 on other systems.
+    /// Device number as Linux has it, `major << 20 | minor`; 0 on other systems.
     pub dev: u32,
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
-    /// Its type.
+    /// Type of the file system.
     pub fs: String,
-    /// What it is mounted from: a device's path, a dataset, or any word.
+    /// Source of the mount: a device's path, a dataset, or any word.
     pub source: String,
-    /// Of the file system, not of this mount; see [`Mount::option`].
+    /// Options of the file system, not of this mount; see [`Mount::option`].
     options: String,
+    /// Of this mount: `rw,relatime`.
+    flags: String,
 }
 
 impl Mount {
-    /// An option's value; `None` without the option, or where it has no value.
+    /// Value of an option; `None` without the option, or if it has no value.
     pub fn option(&self, name: &str) -> Option<String> {
         let mut values = self.options.split(',').filter_map(|o| o.split_once('='));
         Some(unescape(values.find(|(n, _)| *n == name)?.1))
     }
+
+    /// True with this word among the options of the mount or of its file system.
+    pub fn flag(&self, name: &str) -> bool {
+        let words = self.flags.split(',').chain(self.options.split(','));
+        words.into_iter().any(|w| w == name)
+    }
 }
 
-/// What is mounted, in the table's order: later mounts cover earlier ones.
+/// Mounts in the table's order: later mounts cover earlier ones.
 #[derive(Debug, Default, PartialEq)]
 pub struct Mounts(Vec<Mount>);
 
@@ -44,7 +52,7 @@ impl Mounts {
         }
     }
 
-    /// Parses Linux's table. Leaves out lines that are not of its form.
+    /// Parses Linux's table. Leaves out lines of another form.
     pub fn parse_mountinfo(mountinfo: &str) -> Self {
         let line = |l: &str| {
             let (mount, about) = l.split_once(" - ")?;
@@ -54,6 +62,7 @@ impl Mounts {
             Some(Mount {
                 dev: major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?,
                 point: unescape(mount.nth(1)?),
+                flags: mount.next().unwrap_or_default().to_owned(),
                 fs: about.next()?.to_owned(),
                 source: unescape(about.next()?),
                 options: about.next().unwrap_or_default().to_owned(),
@@ -62,8 +71,7 @@ impl Mounts {
         Mounts(mountinfo.lines().filter_map(line).collect())
     }
 
-    /// Parses illumos's table: source, mount point, type, options and time, between tabs. Leaves out lines that are not of
-    /// this form.
+    /// Parses illumos's table: source, mount point, type, options and time, between tabs. Leaves out lines of another form.
     pub fn parse_mnttab(mnttab: &str) -> Self {
         let line = |l: &str| {
             let mut fields = l.split('\t');
@@ -75,17 +83,18 @@ impl Mounts {
                 fs: fields.next()?.to_owned(),
                 source,
                 options: fields.next()?.to_owned(),
+                flags: String::new(),
             })
         };
         Mounts(mnttab.lines().filter_map(line).collect())
     }
 
-    /// All of them.
+    /// All mounts.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()
     }
 
-    /// The one that a path lies on: the deepest, and of several at one place the last.
+    /// Mount on which a path lies: the deepest, and of several at one place the last.
     pub fn on(&self, path: &str) -> Option<&Mount> {
         self.iter()
             .filter(|m| Path::new(path).starts_with(&m.point))
@@ -93,8 +102,8 @@ impl Mounts {
     }
 }
 
-/// Blanks, backslashes and the like stand as `\040` in the kernel's lists (mangle_path(), qword_add()). Word and result are
-/// [`lossless`] text.
+/// Decodes escapes of the kernel's lists, which have blanks, backslashes and the like as `\040` (mangle_path(), qword_add()). Word and
+/// result are [`lossless`] text.
 pub fn unescape(word: &str) -> String {
     let mut out = Vec::new();
     let word = lossless::bytes(word);
@@ -107,7 +116,7 @@ pub fn unescape(word: &str) -> String {
     lossless::text(&out)
 }
 
-/// The byte that stands at the begin of this as `\040`.
+/// Byte that stands at the begin of this text as `\040`.
 fn octal(text: &[u8]) -> Option<u8> {
     let [
         b'\\',
@@ -145,6 +154,8 @@ mod tests {
         assert_eq!(srv.source, "/dev/mapper/data");
         assert_eq!(srv.option("logdev").unwrap(), "/dev/my log");
         assert_eq!(srv.option("attr2"), None);
+        let flags = ["relatime", "attr2", "rel", "noatime"].map(|f| srv.flag(f));
+        assert_eq!(flags, [true, true, false, false]);
         assert_eq!(m.iter().last().unwrap().option("logdev"), None);
     }
 
@@ -163,7 +174,7 @@ mod tests {
         assert_eq!(Mounts::default().on("/x"), None);
     }
 
-    /// The kernel escapes blanks, new lines and backslashes, and nothing else: names are in any encoding.
+    /// The kernel escapes blanks, new lines and backslashes, and nothing else: names can be in any encoding.
     #[test]
     fn a_name_in_another_encoding_hides_no_other_mount() {
         let mut table =

@@ -1,4 +1,4 @@
-//! Names that NFSv4 clients gave themselves, by address, as of the last look at what they hold. Each client chooses its own.
+//! Names that NFSv4 clients chose for themselves, by address, from the last reading of their state.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 static NAMES: Mutex<BTreeMap<IpAddr, String>> = Mutex::new(BTreeMap::new());
 
-/// All of them.
+/// All names.
 pub fn all() -> BTreeMap<IpAddr, String> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -17,8 +17,9 @@ pub(crate) fn publish(names: BTreeMap<IpAddr, String>) {
     *NAMES.lock().unwrap_or_else(PoisonError::into_inner) = names;
 }
 
-/// The host's name in what a client calls itself. Clients of Linux write it behind their version, in NFSv4.0 before the address, and later
-/// behind the id that a host may have: `Linux NFSv4.2 db1`, `Linux NFSv4.0 db1/10.9.0.2`, `Linux NFSv4.1 5f2c/db1` (fs/nfs/nfs4proc.c).
+/// Host name within the name that a client gives itself. Clients of Linux write it behind their version, in NFSv4.0 before the address, and
+/// in later versions behind the id that a host may have: `Linux NFSv4.2 db1`, `Linux NFSv4.0 db1/10.9.0.2`, `Linux NFSv4.1 5f2c/db1`
+/// (fs/nfs/nfs4proc.c).
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub(crate) fn host_in(name: &str) -> &str {
     let Some((version, rest)) = (name.strip_prefix("Linux NFSv")).and_then(|n| n.split_once(' '))

@@ -1,10 +1,10 @@
-//! Names that go with numbers of the protocol, as the RFCs have them, lower case.
+//! Names for numbers of the protocol, as the RFCs have them, lower case.
 
 /// `enum stable_how` of NFS, by number.
 pub const STABILITIES: [&str; 3] = ["unstable", "data_sync", "file_sync"];
 
-/// The name of a status, which NFSv3 (RFC 1813 section 2.6) and NFSv4 (RFC 8881 section 15.1, RFC 8276 section 9) share
-/// where they share the number; a number without a name stays one.
+/// Name of a status, which NFSv3 (RFC 1813 section 2.6) and NFSv4 (RFC 8881 section 15.1, RFC 8276 section 9) share if they share the
+/// number. A number without a name is written as a number.
 pub fn status(v3: bool, code: u32) -> String {
     let name = match code {
         1 => "perm",
@@ -125,6 +125,6 @@ pub fn status(v3: bool, code: u32) -> String {
         10096 => "xattr2big",
         _ => return code.to_string(),
     };
-    // RFC 1813 spells it without the second s.
+    // RFC 1813 spells the name without the second s.
     if v3 && code == 13 { "acces" } else { name }.to_owned()
 }

@@ -1,18 +1,18 @@
-//! A process without transparent huge pages, on hosts that give them to everybody
-//! (`/sys/kernel/mm/transparent_hugepage/enabled` is `always`).
+//! A process without transparent huge pages, on hosts that give them to all processes (`/sys/kernel/mm/transparent_hugepage/enabled` is
+//! `always`).
 //!
-//! The agent touches a few pages of many areas. A huge page makes 2 MiB resident for one of them: at the first touch, or later,
-//! when the kernel's khugepaged finds an area with room for one. The allocator refuses them for what it hands out, and not for
-//! its own books, so that the process refuses them for everything.
+//! The agent touches a few pages of many areas. A huge page makes 2 MiB resident for one of them: at the first touch, or later, when the
+//! kernel's khugepaged finds an area with room for one. The allocator refuses huge pages for the memory that it hands out, but not for its
+//! own bookkeeping, so that the process refuses them for everything.
 
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whoever started this process had refused them already.
+/// True if the parent of this process had refused them already.
 static INHERITED: AtomicBool = AtomicBool::new(false);
 
-/// Every program that this crate is linked into calls [`refuse`] before its first allocation: functions with a number come
-/// before all others (GNU ld, "Initialization Functions"), the allocator's included. Children inherit it (prctl(2),
+/// Initializer of every program that this crate is linked into. It calls [`refuse`] before the first allocation: functions with a number
+/// come before all others (GNU ld, "Initialization Functions"), the allocator's included. Children inherit the setting (prctl(2),
 /// `PR_SET_THP_DISABLE`), so that the process that serves HTTP has no huge pages either.
 #[used]
 // SAFETY: the section holds addresses of functions that may be called without arguments before `main`. `refuse` reads none,
@@ -28,7 +28,8 @@ extern "C" fn refuse() {
     set(true);
 }
 
-/// Takes them again, unless whoever started this process had refused them: for a process that starts others, which inherit it.
+/// Accepts huge pages again, unless the parent of this process had refused them: for a process that starts others, which inherit the
+/// setting.
 pub fn accept() {
     if !INHERITED.load(Ordering::Relaxed) {
         set(false);
@@ -36,7 +37,7 @@ pub fn accept() {
 }
 
 fn set(refused: bool) {
-    // Where that is not allowed the process runs as well, and takes more memory.
+    // If that is not allowed, the process runs as well, and takes more memory.
     let _ = disable_transparent_huge_pages(refused);
 }
 
@@ -52,7 +53,7 @@ mod tests {
         assert_eq!(refused(), INHERITED.load(Ordering::Relaxed));
         refuse();
         assert!(refused());
-        // As a process that inherits it from this one.
+        // A process that inherits the setting from this one keeps refusing.
         refuse();
         accept();
         assert!(refused());

@@ -1,5 +1,5 @@
-//! What this process itself uses, under the names that all exporters give it. CPU time and memory are those of the process that
-//! serves HTTP, too: what an administrator pays for is both.
+//! Resources of this process itself, under the names that all exporters give them. CPU time and memory include those of the process that
+//! serves HTTP: an administrator pays for both.
 
 use crate::host_table;
 use nfscope_model::Snapshot;
@@ -7,7 +7,7 @@ use nfscope_model::family as f;
 use rustix::process::{Resource, getrlimit};
 use std::sync::{Mutex, PoisonError};
 
-/// The process that belongs to this one.
+/// The process that serves HTTP for this one.
 static COMPANION: Mutex<Companion> = Mutex::new(Companion {
     number: 0,
     seen_ticks: 0.0,
@@ -15,20 +15,20 @@ static COMPANION: Mutex<Companion> = Mutex::new(Companion {
 });
 
 struct Companion {
-    /// Of the process; 0 for none.
+    /// Number of the process; 0 for none.
     number: u32,
-    /// CPU time, as it was last seen.
+    /// CPU time at the last reading.
     seen_ticks: f64,
-    /// CPU time of those before it.
+    /// CPU time of earlier companions.
     gone_ticks: f64,
 }
 
 impl Companion {
-    /// CPU time of all companions so far, and the memory of this one in bytes and pages.
+    /// CPU time of all companions so far, and the memory of the present one in bytes and pages.
     fn look(&mut self) -> [f64; 3] {
         let stat = host_table::read_at("/proc/PID/stat", format!("/proc/{}/stat", self.number));
         let stat = stat.and_then(|text| Stat::of(&text));
-        // The number may be another process's by now.
+        // The number may belong to another process by now.
         let stat = stat.filter(|s| self.number != 0 && s.parent == std::process::id());
         if let Some(stat) = &stat {
             self.seen_ticks = self.seen_ticks.max(stat.cpu_ticks);
@@ -38,7 +38,7 @@ impl Companion {
     }
 }
 
-/// Counts the child of this number from now on, in place of the one before.
+/// Counts the child of this number from now on, in place of the earlier one.
 pub fn accompany(number: u32) {
     let mut companion = COMPANION.lock().unwrap_or_else(PoisonError::into_inner);
     companion.gone_ticks += companion.seen_ticks;
@@ -46,10 +46,10 @@ pub fn accompany(number: u32) {
     companion.number = number;
 }
 
-/// Adds the families `process_*`, as far as the system tells.
+/// Adds the families `process_*`, as far as the system has the data.
 pub fn describe(s: &mut Snapshot) {
     if let Ok(open) = host_table::entries("/proc/self/fd", "/proc/self/fd") {
-        // One of them reads the directory.
+        // A descriptor among them reads the directory itself.
         s.gauge(&f::PROCESS_FDS, [], open.count().saturating_sub(1) as f64);
     }
     let most = getrlimit(Resource::Nofile).current;
@@ -79,7 +79,7 @@ pub fn describe(s: &mut Snapshot) {
     }
 }
 
-/// What is of interest of /proc/PID/stat (proc_pid_stat(5)).
+/// Fields of /proc/PID/stat that are used (proc_pid_stat(5)).
 #[derive(Debug, PartialEq)]
 struct Stat {
     parent: u32,
@@ -97,7 +97,7 @@ impl Stat {
         let field = |n: usize| fields.get(n - 3)?.parse::<f64>().ok();
         Some(Stat {
             parent: fields.get(1)?.parse().ok()?,
-            // In user mode, and in the kernel.
+            // Time in user mode plus time in the kernel.
             cpu_ticks: field(14)? + field(15)?,
             start_ticks: field(22)?,
             virtual_bytes: field(23)?,
@@ -106,7 +106,7 @@ impl Stat {
     }
 }
 
-/// Whatever the file has is read or refused.
+/// Any content of the file is parsed or refused.
 #[cfg(test)]
 pub(crate) fn fuzzed(text: &str) {
     let _ = Stat::of(text);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(companion.look()[1..], [0.0, 0.0]);
     }
 
-    /// The reference: what ps(1) would show, and an address space of known growth.
+    /// Compares with the values that ps(1) would show, and with an address space of known growth.
     #[test]
     #[cfg(target_os = "linux")]
     fn this_process_is_told_as_the_kernel_has_it() {

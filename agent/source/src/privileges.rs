@@ -1,4 +1,4 @@
-//! What this process may do, and how little of it is kept: capabilities on Linux, privileges on illumos.
+//! Rights of this process, and the few that it keeps: capabilities on Linux, privileges on illumos.
 
 #[cfg(target_os = "linux")]
 pub use crate::linux::host::capabilities::{drop_all, fact};
@@ -11,11 +11,11 @@ pub use elsewhere::{
     confine_stranger, drop_all, fact, hide_memory, leave_user, may_read_maps, sandbox_fact,
 };
 
-/// A command that runs this very program again, also when its file has been replaced meanwhile. Where credentials belong to a
-/// process, it gives up root; where they belong to a thread, [`leave_user`] has done so.
+/// Command that runs this same program again, even if its file has been replaced meanwhile. If credentials belong to a process, it gives up
+/// root; if they belong to a thread, [`leave_user`] has done so.
 ///
 /// # Errors
-/// Where the system does not say which program this is.
+/// Fails if the system does not say which program this is.
 pub fn own_program() -> std::io::Result<std::process::Command> {
     #[cfg(target_os = "linux")]
     return Ok(std::process::Command::new("/proc/self/exe"));
@@ -31,7 +31,7 @@ pub fn own_program() -> std::io::Result<std::process::Command> {
     }
 }
 
-/// Checks that this process may measure. Programs that measure for it say so themselves.
+/// Checks that this process may measure. Programs that measure for it report missing rights themselves.
 ///
 /// # Errors
 /// Names what is missing, and the ways to give it.
@@ -45,14 +45,14 @@ pub fn require() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reduces this thread to what running needs, and says what that is. Programs that measure for it need what it has, whenever they
-/// are started again.
+/// Reduces this thread to the rights that running needs, and returns them as text. Programs that measure for it need its rights whenever
+/// they are started again.
 ///
 /// # Errors
-/// When the kernel refuses to take capabilities away, which no sane one does.
+/// Fails if the kernel refuses to take capabilities away, which no sane one does.
 pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow::Result<String> {
     if crate::illumos::Tools::find().is_some() {
-        // Another system that plays illumos has no such privileges to leave to anybody.
+        // Another system that plays illumos has no such privileges to leave to its children.
         let root = rustix::process::geteuid().is_root() || !cfg!(target_os = "illumos");
         return Ok(crate::illumos::privileges::kept(root).to_owned());
     }
@@ -80,7 +80,7 @@ mod elsewhere {
         }
     }
 
-    /// What this process may do, for `nfscope check`.
+    /// Rights of this process, for `nfscope check`.
     pub fn fact() -> Fact {
         Fact {
             name: "privileges".to_owned(),
@@ -90,20 +90,20 @@ mod elsewhere {
         }
     }
 
-    /// On illumos leaves what traces the kernel to the children. Elsewhere drops nothing.
+    /// Leaves the privileges that trace the kernel to the children on illumos. Elsewhere it drops nothing.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn drop_all() -> anyhow::Result<()> {
         #[cfg(target_os = "illumos")]
         crate::illumos::privileges::leave_to_children()?;
         Ok(())
     }
 
-    /// Number of the user and the group `nobody` on illumos.
+    /// Number of the unprivileged user and group of illumos.
     pub const NOBODY: u32 = 60001;
 
-    /// Says as whom the process that speaks with strangers goes on: [`own_program`](super::own_program) sees to it.
+    /// Text on the user of the process that answers HTTP requests, which [`own_program`](super::own_program) sets.
     ///
     /// # Errors
     /// Never.
@@ -115,7 +115,7 @@ mod elsewhere {
         .to_owned())
     }
 
-    /// Nothing: what else this system has to keep processes of the same user out of a memory is not used.
+    /// Does nothing: no protection of memory against processes of the same user is used on this system.
     ///
     /// # Errors
     /// Never.
@@ -123,10 +123,10 @@ mod elsewhere {
         Ok(())
     }
 
-    /// Confines this process for good, as far as the system can, and says by what.
+    /// Confines this process for good, as far as the system can, and returns the parts of the confinement.
     ///
     /// # Errors
-    /// When the system refuses.
+    /// Fails if the system refuses.
     pub fn confine_stranger() -> anyhow::Result<Confinement> {
         #[cfg(target_os = "illumos")]
         crate::illumos::privileges::give_up_the_rest()?;

@@ -1,4 +1,4 @@
-//! The busiest clients and exports: who has a series of its own, and what counts for `other`.
+//! The busiest clients and exports: the names that have series of their own, and the counts of `other`.
 
 use nfscope_model::Snapshot;
 use nfscope_model::family::Family;
@@ -10,19 +10,19 @@ use std::time::Duration;
 pub struct Sum {
     pub ops: u64,
     pub ns: u64,
-    /// Sending replies.
+    /// Time to send replies.
     pub reply_ns: u64,
     /// Requests of a session: those that were sent while another slot was free, and those with every slot in use.
     pub slots_free: u64,
     pub slots_full: u64,
-    /// Requests.
+    /// All requests.
     pub requests: u64,
-    /// Of them, those that only walk a path, over NFSv3 and NFSv4.
+    /// Requests that only walk a path, over NFSv3 and NFSv4.
     pub v3_walks: u64,
     pub v4_walks: u64,
-    /// Those with an OPEN.
+    /// Requests with an OPEN.
     pub opens: u64,
-    /// Time of these and of `v4_walks`.
+    /// Time of requests with an OPEN and of `v4_walks`.
     pub open_ns: u64,
     /// Bytes that READs returned.
     pub read_bytes: u64,
@@ -66,30 +66,30 @@ impl Sum {
     }
 }
 
-/// How fast yesterday's work is forgotten when the busiest are chosen.
+/// Time after which work counts half when the busiest are chosen.
 const HALF_LIFE: Duration = Duration::from_secs(300);
-/// How much busier a newcomer must be, so that two of a size do not take turns.
+/// Factor by which a newcomer must be busier, so that two equal names do not take turns.
 const MARGIN: f64 = 1.1;
 
-/// A name's account.
+/// Account of a name.
 #[derive(Debug, Default)]
 pub struct Named {
-    /// What it has, since it is named.
+    /// Counts since the name has series.
     pub sum: Sum,
-    /// What of that has been published.
+    /// Part of the counts that has been published.
     published: Sum,
 }
 
-/// The busiest `most` names of one kind. In any span of time what was counted is the sum of what the named and `other`
-/// gained, and none of them ever falls: a name that loses its series takes along what was published of it, and leaves the rest to `other`.
+/// The busiest `most` names of one kind. In any period the total is the sum of what the names and `other` gained, and none of them ever
+/// falls: a name that loses its series takes along its published counts, and leaves the rest to `other`.
 #[derive(Debug)]
 pub struct TopK {
     most: usize,
     pub named: BTreeMap<String, Named>,
-    /// What each name counts for in the choice.
+    /// Weight of each name in the choice.
     weight: HashMap<String, f64>,
     evictions: u64,
-    /// What named ones did while they were named, those included that are so no more.
+    /// Counts of names while they had series, with those that have lost them.
     credited: Sum,
     other: Sum,
 }
@@ -106,7 +106,7 @@ impl TopK {
         }
     }
 
-    /// Adds what each name did since the last reading, `since` ago.
+    /// Adds the counts of each name since the last reading, `since` ago.
     pub fn add(&mut self, deltas: &BTreeMap<String, Sum>, since: Duration) {
         let fade = 0.5f64.powf(since.as_secs_f64() / HALF_LIFE.as_secs_f64());
         self.weight.retain(|_, w| {
@@ -133,7 +133,7 @@ impl TopK {
         }
     }
 
-    /// Gives the busiest of `active` a place, in front of those that are not as busy any more.
+    /// Gives the busiest of `active` series, in place of names that are not as busy any more.
     fn choose<'a>(&mut self, active: impl Iterator<Item = &'a String>) {
         let weight = |name: &str| self.weight.get(name).copied().unwrap_or_default();
         let mut new: Vec<(&String, f64)> = active
@@ -159,7 +159,7 @@ impl TopK {
         }
     }
 
-    /// Takes a name's series away.
+    /// Removes a name's series.
     fn evict(&mut self, name: &str) {
         if let Some(n) = self.named.remove(name) {
             self.credited.ops -= n.sum.ops - n.published.ops;
@@ -169,7 +169,7 @@ impl TopK {
         self.evictions += 1;
     }
 
-    /// Names at most so many from now on; the least busy of too many lose their series at once.
+    /// Limits the names to `most` from now on; the least busy of too many lose their series at once.
     pub fn limit(&mut self, most: usize) {
         self.most = most;
         let weight = |name: &String| self.weight.get(name).copied().unwrap_or_default();
@@ -180,14 +180,14 @@ impl TopK {
         }
     }
 
-    /// The sums as they stand now have been published.
+    /// Notes that the present sums have been published.
     pub fn publish(&mut self) {
         for named in self.named.values_mut() {
             named.published = named.sum;
         }
     }
 
-    /// What is not named, of `total`. It never falls: the rows may be ahead of totals that were read before.
+    /// Sets `other` to the part of `total` without a name. It never falls: the rows may be ahead of totals that were read before.
     pub fn settle(&mut self, total: Sum) {
         let unnamed = |total: u64, credited| total.saturating_sub(credited);
         self.other.ops = self.other.ops.max(unnamed(total.ops, self.credited.ops));
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(b.evictions, 1);
     }
 
-    /// What a name gained between two publications and lost with its name counts for `other`.
+    /// Counts between two publications of a name that lost its series count for `other`.
     #[test]
     fn what_was_not_published_of_a_name_stays() {
         let mut b = TopK::new(1);
@@ -292,7 +292,7 @@ mod tests {
         b.limit(1);
         b.settle(sum(33));
         assert_eq!(names(&b), ["c"]);
-        // 12 of the first reading; what b had gained was not published; a takes its 9 along.
+        // `other` has 12 of the first reading, and the 5 of b that were not published; a takes its 9 along.
         assert_eq!((b.named["c"].sum.ops, b.other.ops), (7, 12 + 5));
         assert_eq!(b.evictions, 2);
     }

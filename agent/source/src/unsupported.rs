@@ -1,7 +1,7 @@
 //! Stands in for a source on operating systems that have none: recordings and running agents on other hosts can still be read.
 
 use crate::source::{Options, Source};
-use nfscope_model::host_report::{Fact, Report, Verdict};
+use nfscope_model::host_report::{Exported, Fact, Report, Verdict};
 use std::env::consts::OS;
 
 fn reason() -> String {
@@ -32,6 +32,11 @@ pub fn check() -> Report {
     }
 }
 
+/// See [`crate::exports`].
+pub fn exports() -> Vec<Exported> {
+    Vec::new()
+}
+
 /// See [`crate::kernel_stack`].
 pub fn kernel_stack(_: u32) -> Vec<String> {
     Vec::new()
@@ -42,7 +47,7 @@ pub fn kernel_frames(_: u32) -> std::io::Result<Vec<String>> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 
-/// See [`crate::yield_to_others`]. Elsewhere a nice value is the whole process's.
+/// See [`crate::yield_to_others`]. On these systems a nice value is the whole process's.
 pub fn yield_to_others() {}
 
 /// See [`crate::words`].

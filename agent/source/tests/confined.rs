@@ -1,4 +1,4 @@
-//! What a process can still do after it has been confined: this program runs itself, confines itself, and tries.
+//! Tests the rights of a process after its confinement: this program runs itself, confines itself, and tries.
 #![allow(clippy::unwrap_used)]
 
 fn main() {
@@ -18,11 +18,11 @@ mod linux {
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Command, ExitStatus, exit};
 
-    /// Something that fails.
+    /// An attempt that fails.
     type Fails = fn(&str) -> Error;
 
-    /// What an intruder would try, and how it fails. A call that works ends the process with code 2, and one that fails for
-    /// another reason with code 3.
+    /// Attempts of an intruder, with the error of each. A call that works ends the process with code 2, and one that fails for another
+    /// reason with code 3.
     const TRIED: &[(&str, Fails)] = &[
         ("read a file", |_| File::open("/etc/hostname").unwrap_err()),
         ("read its own memory", |_| {
@@ -68,7 +68,7 @@ mod linux {
         }),
     ];
 
-    /// What ends the process at once.
+    /// Calls that end the process at once.
     const FATAL: &[(&str, fn())] = &[
         ("execve", || drop(Command::new("/bin/true").exec())),
         ("bpf", || call(libc::SYS_bpf)),
@@ -135,7 +135,7 @@ mod linux {
             fatal();
             exit(2);
         }
-        // What it is for still works: threads, memory, sockets that are open, time.
+        // Tests that the work of the process is still possible: threads, memory, sockets that are open, time.
         let sent = std::thread::Builder::new()
             .name("worker".to_owned())
             .spawn(move || theirs.write_all(&vec![7; 1 << 20]))

@@ -9,7 +9,8 @@ pub(crate) fn lag_one(z: &[f64]) -> Option<f64> {
     r.is_finite().then_some(r)
 }
 
-/// Standard errors above 0 at which the correlation of neighbouring rounds is no chance: one of a hundred independent series has more.
+/// Standard errors above 0 from which on the correlation of neighbouring rounds is not chance: one of a hundred independent series has
+/// more.
 const ALIKE: f64 = 2.33;
 
 /// True if neighbours are more alike than those of 99 in 100 independent series.

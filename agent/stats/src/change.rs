@@ -7,11 +7,12 @@ use crate::interval::{CONFIDENCE, Interval, students_t};
 /// by up to 0.5 %.
 pub const MIN_EFFECT: f64 = 0.02;
 
-/// Smaller p values are reported as this one.
+/// Smallest p value that is reported.
 pub(crate) const MIN_P: f64 = 1e-9;
 
-/// Steps in which an interval is widened, and halvings of the last of them.
+/// Steps in which an interval is widened.
 const STEPS: u32 = 30;
+/// Halvings of the step from the widest significant interval to the next one.
 const BISECTIONS: usize = 25;
 
 /// After divided by before.
@@ -23,9 +24,9 @@ pub struct Change {
     pub p: f64,
     /// Standard error of the logarithm of the ratio.
     pub error: f64,
-    /// Its degrees of freedom.
+    /// Degrees of freedom of that standard error.
     pub dof: f64,
-    /// How far the ratio may be off because of histogram buckets, as a difference of logarithms.
+    /// Uncertainty of the ratio by histogram buckets, as a difference of logarithms.
     pub hidden: f64,
 }
 
@@ -36,7 +37,7 @@ impl Change {
         (1.0 + min_effect) * (self.hidden + quantiles * self.error).exp()
     }
 
-    /// The interval of the ratio at this confidence, and no narrower than that of 95 %.
+    /// Interval of the ratio at this confidence, and no narrower than that of 95 %.
     pub fn wider(&self, confidence: f64) -> Interval {
         let half = students_t(confidence, self.dof) * self.error + self.hidden;
         Interval {
@@ -46,7 +47,7 @@ impl Change {
         }
     }
 
-    /// True if the interval contains no change beyond the minimum effect: whatever there is, it is too small to matter.
+    /// Returns true if the interval contains no change beyond the minimum effect: then any change is too small to matter.
     pub fn is_small(&self, min_effect: f64) -> bool {
         self.ratio.low >= 1.0 / (1.0 + min_effect) && self.ratio.high <= 1.0 + min_effect
     }
@@ -60,7 +61,8 @@ impl Change {
 pub fn change(before: &Estimate, after: &Estimate, min_effect: f64, between: f64) -> Change {
     let ratio = |confidence| {
         let (b, a) = (before.bounds(confidence), after.bounds(confidence));
-        // Both sides have their share of it. It is stated and not estimated: a normal distribution.
+        // Each side has its share of the variance between recordings. This variance is stated and not estimated, so the distribution is
+        // normal.
         let recordings = between.ln_1p() * 2f64.sqrt() * students_t(confidence, f64::INFINITY);
         let (up, down) = (
             (a.high / a.middle)
@@ -81,8 +83,8 @@ pub fn change(before: &Estimate, after: &Estimate, min_effect: f64, between: f64
         }
     };
     let significant = |i: &Interval| i.low > 1.0 + min_effect || i.high < 1.0 / (1.0 + min_effect);
-    // What a bucket hides adds up, and what is random adds up in squares. Where the random part of a wide interval leaves a bucket, that
-    // interval may be within a narrower one. It then contains what the narrower one does.
+    // Uncertainty by buckets adds up, and random errors add up in squares. If the random part of a wide interval leaves a bucket, that
+    // interval may lie within a narrower one. It is then extended to contain the narrower one.
     let wider = |inner: Interval, log_p: f64| {
         let i = ratio(1.0 - log_p.exp());
         Interval {
@@ -95,7 +97,7 @@ pub fn change(before: &Estimate, after: &Estimate, min_effect: f64, between: f64
             ..i
         }
     };
-    // The interval that is shown is one of them, so that p below its level says the same as it does.
+    // The reported interval is one of the steps, so that a p value below its level and the interval agree.
     let level = (1.0 - CONFIDENCE).ln();
     let mut steps: Vec<f64> = (1..=STEPS)
         .map(|n| MIN_P.ln() * f64::from(n) / f64::from(STEPS))

@@ -1,10 +1,10 @@
 //! Change points of a series: where its distribution changed.
 //!
-//! E-divisive (D. S. Matteson and N. A. James, A nonparametric approach for multiple change point analysis of multivariate data, JASA
-//! 109, 2014): the split whose two sides have the largest energy distance is tested by permutations, and its sides are split again
-//! until nothing is found. Permutations take observations to be exchangeable, and windows of a server are not. The method is therefore
-//! applied to means of batches, which are as long as it takes for neighbours to be uncorrelated. What permutations take for a change
-//! must also be more than a slow wave makes that the values may hide.
+//! E-divisive (D. S. Matteson and N. A. James, A nonparametric approach for multiple change point analysis of multivariate data, JASA 109,
+//! 2014): the split whose two sides have the largest energy distance is tested by permutations, and its sides are split again until nothing
+//! is found. Permutations assume exchangeable observations, and windows of a server are not exchangeable. The method is therefore applied
+//! to means of batches, which are long enough to be uncorrelated with their neighbours. A change that permutations find must also exceed
+//! the effect of a slow wave that the values may hide.
 
 use crate::interval::{CONFIDENCE, Interval, students_t};
 use crate::slow_wave::SlowWave;
@@ -12,25 +12,25 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-/// Permutations of each test; the smallest p value is one in so many and one.
+/// Permutations of each test. The smallest p value is 1 / (`PERMUTATIONS` + 1).
 const PERMUTATIONS: usize = 199;
-/// More batches only take more time.
+/// Most batches: more of them only take more time.
 const MAX_BATCHES: usize = 160;
-/// With fewer batches nothing is said.
+/// Least number of batches for a test.
 const MIN_BATCHES: usize = 20;
-/// Orders that are tried for one that is uncorrelated.
+/// Most random orders that are tried to find one that is uncorrelated.
 const MOST_ORDERS: usize = 20;
-/// Batches of the shortest stretch between two changes.
+/// Shortest stretch between two changes, in batches.
 const SHORTEST: usize = 5;
-/// Correlation of neighbouring batches, at most. The test allows for what there is.
+/// Largest correlation of neighbouring batches. The test allows for this remaining correlation.
 const UNCORRELATED: f64 = 0.1;
-/// Steps over which the correlation of batches is gone.
+/// Steps over which the correlation of batches has vanished.
 const FAR: usize = 4;
-/// Steps over which that of single values is gone.
+/// Steps over which the correlation of single values has vanished.
 const FARTHEST: usize = 64;
-/// A smaller long-run variance, as a part of the variance, is taken for an error of its estimate.
+/// Least long-run variance, as a part of the variance. A smaller one counts as an error of its estimate.
 const LEAST_LONG_RUN: f64 = 0.25;
-/// Changes that are looked for; a series with more is no series of levels.
+/// Most changes that are looked for: a series with more is no series of levels.
 const MOST: usize = 20;
 
 /// A change.
@@ -42,7 +42,7 @@ pub struct ChangePoint {
     pub before: f64,
     /// The level after, until the next change.
     pub after: f64,
-    /// After less before.
+    /// Level after less the level before.
     pub difference: Interval,
     /// Probability of such a split in a series without a change here.
     pub p: f64,
@@ -52,7 +52,7 @@ pub struct ChangePoint {
 /// so few, that there are no batches to test.
 pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
     let (size, batches) = batches(values)?;
-    // The same result each time: a seed of our own.
+    // A seed from the series makes the result repeatable.
     let mut random = SmallRng::seed_from_u64(values.len() as u64);
     let mut ends = vec![0, batches.len()];
     let mut found: Vec<(usize, f64)> = Vec::new();
@@ -66,7 +66,7 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
             let shuffled = permuted(&batches, &ends, &mut random);
             let most = best_split(&shuffled, &ends).map_or(0.0, |s| s.1);
             larger += usize::from(most >= q);
-            // Whatever else comes, nothing is found.
+            // The p value is too large already, whatever the remaining permutations give.
             if p(larger) > level {
                 break;
             }
@@ -75,7 +75,7 @@ pub fn change_points(values: &[f64], level: f64) -> Option<Vec<ChangePoint>> {
         if by_order > level {
             break;
         }
-        // A slow wave below the noise shows in no order of batches.
+        // No order of the batches shows a slow wave below the noise, so it is simulated.
         let wave = SlowWave::of(values, &places(&with(&ends, at), size, values.len()));
         let mut larger = 0;
         for _ in 0..PERMUTATIONS {
@@ -180,7 +180,7 @@ fn permuted(batches: &[f64], ends: &[usize], random: &mut SmallRng) -> Vec<f64> 
     shuffled
 }
 
-/// Of few batches the correlation is known badly.
+/// Returns true if batches count as uncorrelated. The limit is wide, because the correlation of few batches is known badly.
 fn is_uncorrelated(means: &[f64]) -> bool {
     correlation(means, &parted(means)) <= 1.8 / (means.len() as f64).sqrt()
 }
@@ -194,7 +194,7 @@ fn parted(z: &[f64]) -> Vec<usize> {
     ends
 }
 
-/// Means of stretches that are long enough to be uncorrelated, and how long they are.
+/// Length of batches long enough that the means of neighbours are uncorrelated, and these means. `None` for too few such batches.
 fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
     let mut size = uncorrelated(values).max(values.len().div_ceil(MAX_BATCHES));
     while values.len() / size >= MIN_BATCHES {
@@ -207,19 +207,20 @@ fn batches(values: &[f64]) -> Option<(usize, Vec<f64>)> {
     None
 }
 
-/// How long batches are whose neighbours are hardly correlated. Of values with the correlations r(k) the covariance of two neighbouring
-/// sums is the sum of k r(k), and the variance of a sum of m is m (1 + 2 times the sum of r(k)).
+/// Length of batches whose neighbours are hardly correlated. For values with the correlations r(k) the covariance of two neighbouring sums
+/// is the sum of k r(k), and the variance of a sum of m is m (1 + 2 times the sum of r(k)).
 fn uncorrelated(values: &[f64]) -> usize {
     let n = values.len();
     let far = (n / 8).clamp(FAR, FARTHEST);
-    // The parts of means are those of the values, but for a few.
+    // The stretches of equal level are found on means. They hold for the values, too, except for a few at the ends of each stretch.
     let size = n.div_ceil(MAX_BATCHES).max(1);
     let all = places(&parted(&means(values, size)), size, n);
     let whole = variogram(values, far, &all);
     let (mut sum, mut moment) = (0.0, 0.0);
     for k in 1..=far / 2 {
         let r = 1.0 - variogram(values, k, &all) / whole;
-        // Nothing can be said of a smaller one, nor in a series of equal values. A higher limit overlooks the slow and weak ones.
+        // A correlation below this limit is not known to exist, nor is one in a series of equal values. A higher limit would overlook slow
+        // and weak waves.
         if r.is_nan() || r < 1.4 / (n as f64).sqrt() {
             break;
         }
@@ -229,7 +230,8 @@ fn uncorrelated(values: &[f64]) -> usize {
     (moment / (1.0 + 2.0 * sum) / UNCORRELATED).ceil().max(1.0) as usize
 }
 
-/// Mean squared difference over so many steps within the stretches between `ends`, without the largest: those over a change of level.
+/// Mean squared difference of values `step` steps apart, within the stretches between `ends`. The largest differences are left out, because
+/// they span a change of level.
 fn variogram(z: &[f64], step: usize, ends: &[usize]) -> f64 {
     let mut all: Vec<f64> = Vec::with_capacity(z.len());
     for segment in ends.windows(2) {
@@ -244,11 +246,11 @@ fn variogram(z: &[f64], step: usize, ends: &[usize]) -> f64 {
     all[..kept].iter().sum::<f64>() / kept as f64
 }
 
-/// Correlation of neighbouring batches, as differences tell it: those over k steps have a variance proportional to 1 - r(k), and over two
-/// steps and more the correlation of batches is gone.
+/// Correlation of neighbouring batches, estimated from differences: those over k steps have a variance proportional to 1 - r(k), and over
+/// two steps and more the correlation of batches has vanished.
 fn correlation(z: &[f64], ends: &[usize]) -> f64 {
     let far: f64 = (2..=FAR).map(|k| variogram(z, k, ends)).sum();
-    // A series of equal values has none.
+    // A series of equal values has no correlation.
     match far > 0.0 {
         true => 1.0 - variogram(z, 1, ends) * (FAR - 1) as f64 / far,
         false => 0.0,
@@ -266,7 +268,7 @@ fn split(z: &[f64]) -> Option<(usize, f64)> {
     let mut second: f64 = (1..n).map(|j| distances(&z[..j], z[j])).sum();
     let mut best: Option<(usize, f64)> = None;
     for at in 1..=n - SHORTEST {
-        // One more goes to the first part.
+        // The next value moves to the first part.
         let moved = at - 1;
         let to_first = distances(&z[..moved], z[moved]);
         let to_second = distances(&z[at..], z[moved]);
@@ -287,7 +289,7 @@ fn split(z: &[f64]) -> Option<(usize, f64)> {
     best
 }
 
-/// The sum of the distances of all from one. Four sums at a time, which a CPU adds to at once.
+/// Sum of the distances of all values from `one`. Four sums run at a time, which a CPU adds to at once.
 fn distances(z: &[f64], one: f64) -> f64 {
     let mut sums = [0.0; 4];
     let fours = z.chunks_exact(sums.len());
@@ -300,7 +302,7 @@ fn distances(z: &[f64], one: f64) -> f64 {
     sums.iter().sum::<f64>() + rest.map(|value| (value - one).abs()).sum::<f64>()
 }
 
-/// Both levels, and their difference by Student's t with one variance.
+/// Means before and after, and their difference by Student's t with one variance for both.
 fn step(before: &[f64], after: &[f64]) -> (f64, f64, Interval) {
     let moments = |z: &[f64]| {
         let n = z.len() as f64;

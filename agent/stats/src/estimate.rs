@@ -4,11 +4,11 @@ use crate::interval::{Bounds, CONFIDENCE, Interval, students_t};
 use crate::quantile_interval::QuantileError;
 use crate::tail::Tail;
 
-/// With fewer windows their variation cannot be estimated.
+/// Least number of windows, from which their variation can be estimated.
 pub const MIN_WINDOWS: usize = 10;
 
-/// With fewer independent stretches there is no verdict: how much they vary is hardly known, and an interval that holds is too
-/// wide to be of use. [`Estimate::is_known`] tells.
+/// Least number of independent stretches for a verdict. With fewer, their variation is hardly known, and an interval that holds is too wide
+/// to be of use. See [`Estimate::is_known`].
 pub const MIN_STRETCHES: f64 = 3.0;
 
 /// A value with its standard error.
@@ -18,26 +18,26 @@ pub struct Estimate {
     pub value: f64,
     /// Degrees of freedom of its standard error.
     pub dof: f64,
-    /// How many independent windows would tell as much: windows that resemble each other count as fewer.
+    /// Number of independent windows with the same precision: correlated windows count as fewer.
     pub stretches: f64,
-    /// The same for its lower end alone. No higher quantile is below the median, so that of the p99 of two slow windows the lower end
-    /// is known from all of them.
+    /// Independent stretches for the lower end alone. A higher quantile is not below the median, so the lower end of the p99 of two slow
+    /// windows is known from all windows.
     pub(crate) stretches_below: f64,
-    /// Of a quantile: what the values beyond it are known from.
+    /// Precision of the values beyond a quantile, if this is one.
     pub tail: Option<Tail>,
     pub(crate) error: StandardError,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum StandardError {
-    /// Of the logarithm of the value.
+    /// Standard error of the logarithm of the value.
     Log(f64),
     Quantile(QuantileError),
 }
 
 impl Estimate {
-    /// Stands for none where a logarithm is needed: half an event in all of `of`. A count's logarithm has a variance of about one over
-    /// the count.
+    /// Estimate in place of zero, where a logarithm is needed: half an event in all of `of`. The logarithm of a count has a variance of
+    /// about one over the count.
     pub fn half_an_event(of: f64, windows: usize) -> Estimate {
         Estimate {
             value: 0.5 / of,
@@ -76,7 +76,7 @@ impl Estimate {
         }
     }
 
-    /// Standard error of its logarithm; for a quantile derived from its 95 % interval, without what its bucket hides.
+    /// Standard error of the logarithm. That of a quantile is derived from its 95 % interval, without the uncertainty within its bucket.
     pub fn log_error(&self) -> f64 {
         match self.error {
             StandardError::Log(se) => se,
@@ -87,17 +87,17 @@ impl Estimate {
         }
     }
 
-    /// True if there are enough independent stretches for a verdict.
+    /// Returns true if there are enough independent stretches for a verdict.
     pub fn is_known(&self) -> bool {
         self.stretches >= MIN_STRETCHES
     }
 
-    /// True if there are enough independent stretches for a verdict that rests on the lower end of the interval.
+    /// Returns true if there are enough independent stretches for a verdict that rests on the lower end of the interval.
     pub fn is_known_from_below(&self) -> bool {
         self.stretches_below >= MIN_STRETCHES
     }
 
-    /// How far the value may be off within its bucket, as a difference of logarithms; more windows do not reduce it.
+    /// Uncertainty of the value within its bucket, as a difference of logarithms; more windows do not reduce it.
     pub fn hidden(&self) -> f64 {
         let i = self.interval(0.0);
         let hidden = (i.high / i.value).ln().max((i.value / i.low).ln());
@@ -128,7 +128,7 @@ impl Estimate {
         let quantiles = students_t(CONFIDENCE, self.dof) + students_t(2.0 * power - 1.0, self.dof);
         let variance = self.log_error().powi(2) * windows as f64;
         let n = 2.0 * variance * (quantiles / effect).powi(2);
-        // Fewer would give no verdict.
+        // A smaller number would give no verdict.
         let least = MIN_STRETCHES * windows as f64 / self.stretches;
         Some(n.max(least).max(MIN_WINDOWS as f64))
     }

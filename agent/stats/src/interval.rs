@@ -27,9 +27,9 @@ pub(crate) struct Bounds {
     pub outer_high: f64,
 }
 
-/// How many standard errors an interval of this confidence extends to each side; infinite without degrees of freedom.
+/// Half width of an interval of this confidence in standard errors; infinite without degrees of freedom.
 pub(crate) fn students_t(confidence: f64, dof: f64) -> f64 {
-    // Beyond this many the two agree to four digits, and the inverse of Student's t is slow.
+    // Above this number of degrees of freedom both distributions agree to four digits, and the inverse of Student's t is slow.
     if dof > 1e6 {
         return Normal::standard().inverse_cdf(0.5 + confidence / 2.0);
     }
@@ -38,7 +38,7 @@ pub(crate) fn students_t(confidence: f64, dof: f64) -> f64 {
 
 /// Probability that a variable with Student's t distribution is further from 0 than this.
 pub(crate) fn beyond(t: f64, dof: f64) -> f64 {
-    // Nothing over nothing: nothing differs.
+    // NaN is zero divided by zero: there is no difference.
     if t.is_nan() {
         return 1.0;
     }

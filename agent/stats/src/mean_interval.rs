@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Autocorrelation above which consecutive repetitions do not count as independent.
 pub const CORRELATED: f64 = 0.3;
-/// With fewer repetitions the autocorrelation cannot be estimated.
+/// Least number of repetitions, from which the autocorrelation can be estimated.
 const MIN_REPETITIONS: usize = 10;
 
 /// A mean and half the width of its 95 % confidence interval; unknown for one value.
@@ -20,7 +20,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// By Student's t, for independent runs; `None` without a run.
+    /// Interval by Student's t, for independent runs; `None` without a run.
     pub fn of(values: &[f64]) -> Option<Interval> {
         let n = values.len() as f64;
         if values.is_empty() {
@@ -33,8 +33,8 @@ impl Interval {
         Some(Interval { mean, half_width })
     }
 
-    /// The same for rounds in order of time. If neighbours are more alike than those of 99 in 100 independent series, the error is that of
-    /// batch means, as in [`paired_rounds`](crate::paired_rounds).
+    /// Interval of the mean of rounds in order of time. If neighbours are more alike than those of 99 in 100 independent series, the error
+    /// is that of batch means, as in [`paired_rounds`](crate::paired_rounds).
     pub fn of_rounds(values: &[f64]) -> Option<Interval> {
         let own = Interval::of(values)?;
         if !are_alike(values) {
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(Interval::of(&[0.0, 0.0]).unwrap().relative(), None);
     }
 
-    /// Rounds of a mean of 0 that follow a wave with this correlation.
+    /// Rounds with a mean of 0 that follow a wave with this correlation.
     fn wave(n: usize, r: f64, random: &mut SmallRng) -> Vec<f64> {
         let mut last: f64 = StandardNormal.sample(random);
         let next = || {

@@ -1,4 +1,4 @@
-//! Whether something that occurred on one side only does so by chance.
+//! Tests whether an event occurred on one side only by chance.
 
 use crate::change::MIN_P;
 

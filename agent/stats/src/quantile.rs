@@ -20,8 +20,7 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
     let at = position(&all, q)?;
     let above = above(windows, &at);
     let residuals = residuals(&above, share);
-    // Values beyond it, counted by window: if two windows contribute all of them, the quantile is known no better than from two
-    // values.
+    // Values beyond the quantile, by window. If two windows have all of them, the quantile is known no better than from two values.
     let beyond: Vec<(f64, f64)> = match q < 0.5 {
         true => above.iter().map(|(above, n)| (n - above, *n)).collect(),
         false => above,
@@ -32,8 +31,8 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
             (sum + r, square + r * r)
         });
     let contributing = all_rare * all_rare / square;
-    // Such windows come in spells, which tell of their variation as little as one of them. They are too few to show it, and the
-    // median shows it for all windows.
+    // Windows with values beyond the quantile come in spells, and a spell shows the variation no better than one window. These windows are
+    // too few to show the correlation, so it is taken from the median, which all windows have.
     let median = position(&all, 0.5)?;
     let spells = independent_share(&self::residuals(&self::above(windows, &median), 0.5));
     let sum = error_of_sum(&residuals);
@@ -44,7 +43,7 @@ pub fn quantile(windows: &[Sparse], scheme: Scheme, q: f64) -> Option<Estimate> 
     };
     let dof = sum.dof.min(contributing * spells - 1.0).max(1.0);
     Some(Estimate {
-        // If the bucket does not resolve it: the harmonic mean of the edges, as in every other view.
+        // For a quantile that its bucket does not resolve: the harmonic mean of the edges, as in every other view.
         value: match at.outer_low < at.outer_high {
             true => 2.0 * at.outer_low * at.outer_high / (at.outer_low + at.outer_high),
             false => at.value,
@@ -85,12 +84,12 @@ fn above(windows: &[Sparse], at: &Position) -> Vec<(f64, f64)> {
     windows.iter().map(of).collect()
 }
 
-/// How many more values of each window are above than the share that is above in all of them.
+/// Excess of each window: its values above the position, less the number by the share of all windows.
 fn residuals(above: &[(f64, f64)], share: f64) -> Vec<f64> {
     above.iter().map(|(above, n)| above - share * n).collect()
 }
 
-/// The `q` quantile of one window; `None` where it is empty.
+/// The `q` quantile of one window; `None` if it is empty.
 pub fn quantile_of(window: &Sparse, scheme: Scheme, q: f64) -> Option<f64> {
     let mut all = Histogram::new(scheme);
     all.add(window, 0.0);

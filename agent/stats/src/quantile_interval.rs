@@ -3,7 +3,7 @@
 use crate::interval::Bounds;
 use nfscope_model::{Histogram, Scheme};
 
-/// How precisely the share of values above a quantile is known.
+/// Precision of the share of values above a quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct QuantileError {
     pub all: Histogram,
@@ -34,16 +34,15 @@ impl QuantileError {
 /// The position of a quantile in a histogram.
 pub(crate) struct Position {
     pub value: f64,
-    /// Ends of its bucket where the position within the bucket is unknown; otherwise the value itself.
+    /// Edges of the bucket if the position within the bucket is unknown; otherwise the value itself.
     pub outer_low: f64,
     pub outer_high: f64,
     pub bucket: usize,
-    /// Share of that bucket's values below it.
+    /// Share of the bucket's values below the quantile.
     pub part: f64,
 }
 
-/// If a bucket holds more than this share of all values on one side of it, nothing is known of their position within the bucket:
-/// they may all be equal.
+/// Part of all values on one side of a bucket from which on the position within the bucket is unknown: the values may all be equal.
 const UNRESOLVED_SHARE: f64 = 0.9;
 /// Limit for the change of density (the logarithm of its factor) from one edge of a bucket to the other.
 const MAX_SLOPE: f64 = 3.0;

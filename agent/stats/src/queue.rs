@@ -1,6 +1,6 @@
 //! Waits in a queue with random arrivals and several servers.
 
-/// The mean wait in service times in a queue with so many servers, random arrivals and random service times (M/M/c), at this utilization
+/// Mean wait in service times in a queue with this number of servers, random arrivals and random service times (M/M/c), at this utilization
 /// from 0 to below 1. Erlang's B by its recursion, then C (A. K. Erlang, 1917).
 pub fn waiting(servers: f64, utilization: f64) -> f64 {
     let c = servers.round().clamp(1.0, 4096.0);

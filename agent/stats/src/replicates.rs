@@ -1,7 +1,7 @@
-//! Several recordings of one thing on each side: the recording is the unit.
+//! Several recordings on each side of a comparison: the recording is the unit.
 //!
-//! Windows say how much a recording varies within itself. They do not say how much two recordings of an unchanged server differ:
-//! placement on disks, caches and clients differ from run to run. Only recordings can tell (T. Kalibera and R. Jones, Rigorous
+//! Windows show how much a recording varies within itself. They do not show how much two recordings of an unchanged server differ:
+//! placement on disks, caches and clients differ from run to run. Only several recordings show that (T. Kalibera and R. Jones, Rigorous
 //! benchmarking in reasonable time, ISMM 2013).
 
 use crate::autocorrelation::are_alike;
@@ -10,22 +10,22 @@ use crate::change::{Change, MIN_P};
 use crate::estimate::Estimate;
 use crate::interval::{CONFIDENCE, Interval, beyond, students_t};
 
-/// Fewest pairs whose variation is told. An interval of six pairs is a third wider than its standard error would make it. An interval of
-/// three pairs is more than twice as wide.
+/// Least number of pairs whose variation is estimated. An interval of six pairs is a third wider than its standard error would make it. An
+/// interval of three pairs is more than twice as wide.
 pub const MIN_PAIRS: usize = 6;
 
-/// What replicates tell of one quantity.
+/// Comparison of one quantity by several recordings on each side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replicated {
     /// Geometric mean of the recordings before, with its 95 % interval.
     pub before: Interval,
-    /// And after.
+    /// Geometric mean of the recordings after.
     pub after: Interval,
-    /// After over before.
+    /// Change from before to after.
     pub change: Change,
-    /// Variance of the logarithm within recordings, at their length: what longer recordings reduce.
+    /// Variance of the logarithm within recordings, at their length; longer recordings reduce it.
     pub within: f64,
-    /// Variance of the logarithm between recordings beyond that: what only more recordings reduce; 0 where none is seen.
+    /// Variance of the logarithm between recordings beyond that; only more recordings reduce it. 0 if none is seen.
     pub between: f64,
 }
 
@@ -44,7 +44,7 @@ impl Replicated {
             return None;
         }
         let variance = self.within + self.between;
-        // Degrees of freedom grow with the number, and the number falls with them.
+        // The number decreases with the degrees of freedom, which increase with the number: hence the loop.
         let mut n = 2.0f64;
         while n < 1000.0 {
             let dof = 2.0 * n - 2.0;
@@ -59,8 +59,9 @@ impl Replicated {
 }
 
 /// Compares the recordings of two sides: Student's t on logarithms, with the variance of all groups pooled. `earlier` are groups of
-/// recordings that are not compared and differ by nothing within each group; they tell only of the variance. `beside` is what histogram
-/// buckets hide of the ratio beyond what they hide of the estimates. `None` where no group has two recordings, or a side has none.
+/// recordings that are not compared and differ by nothing within each group; they only contribute to the variance. `beside` is the
+/// uncertainty of the ratio by histogram buckets beyond that of the estimates. `None` if no group has two recordings, or if a side has
+/// none.
 pub fn replicated(
     before: &[Estimate],
     after: &[Estimate],
@@ -83,7 +84,7 @@ pub fn replicated(
         return None;
     }
     let within = within / all;
-    // Recordings that agree better than their windows do agree by chance.
+    // Recordings that agree better than their windows allow do so by chance.
     let variance = (squares / dof).max(within);
     let side = |group: &[Estimate]| {
         let (mean, _) = mean_and_square(group);
@@ -116,16 +117,16 @@ fn mean_and_square(group: &[Estimate]) -> (f64, f64) {
     (mean, square)
 }
 
-/// The uncertainty within buckets is the same in every recording: no number of them averages it out.
+/// Largest uncertainty by buckets in a group. It is the same in every recording, so more recordings do not average it out.
 fn hidden(group: &[Estimate]) -> f64 {
     group.iter().map(Estimate::hidden).fold(0.0, f64::max)
 }
 
-/// Compares pairs: the differences of logarithms, after less before, in order of time. Also tells how many independent pairs would
-/// know as much. `None` for very few.
+/// Compares pairs: the differences of logarithms, after less before, in order of time. Also returns the number of independent pairs with
+/// the same precision. `None` for very few pairs.
 ///
-/// Neighbouring pairs may resemble each other, and nothing but the series itself tells how much. Their error is therefore that of
-/// batch means. Pairs in random order need no such caution: see [`paired_rounds`].
+/// Neighbouring pairs may be correlated, and only the series itself shows how much. Their error is therefore that of batch means. Pairs in
+/// random order need no such caution: see [`paired_rounds`].
 pub fn paired(differences: &[f64], hidden: f64, min_effect: f64) -> Option<(Change, f64)> {
     let n = differences.len() as f64;
     if differences.len() < MIN_PAIRS {
@@ -160,7 +161,7 @@ pub fn paired_rounds(differences: &[f64], min_effect: f64) -> Option<Change> {
     Some(of_mean(mean, error, dof, 0.0, min_effect))
 }
 
-/// A mean of differences of logarithms, or a difference of means of logarithms, with its standard error.
+/// Change from a mean of differences of logarithms, or a difference of means of logarithms, with its standard error.
 fn of_mean(mean: f64, error: f64, dof: f64, hidden: f64, min_effect: f64) -> Change {
     let half = students_t(CONFIDENCE, dof) * error + hidden;
     let excess = mean.abs() - min_effect.ln_1p() - hidden;

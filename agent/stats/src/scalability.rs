@@ -1,18 +1,18 @@
-//! The Universal Scalability Law, fitted to what a server did under several loads.
+//! The Universal Scalability Law, fitted to the rates of a server under several loads.
 //!
-//! N. J. Gunther, Guerrilla Capacity Planning (2007): with N requests in the server its rate is
-//! X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)). σ is the part that is done one at a time, κ the part that requests cost each other.
-//! By Little's law N / X is the time that a request spends in the server, so that the law is a polynomial of that time:
-//! R(N) = (1 + σ (N - 1) + κ N (N - 1)) / λ, fitted by weighted least squares with coefficients that are not negative.
+//! N. J. Gunther, Guerrilla Capacity Planning (2007): with N requests in the server its rate is X(N) = λ N / (1 + σ (N - 1) + κ N (N - 1)).
+//! σ is the part that is done one at a time, κ the part that requests cost each other. By Little's law N / X is the time that a request
+//! spends in the server, so that the law is a polynomial of that time: R(N) = (1 + σ (N - 1) + κ N (N - 1)) / λ, fitted by weighted least
+//! squares with coefficients that are not negative.
 
 use serde::Serialize;
 
-/// Three coefficients are not known from fewer loads.
+/// Least number of loads that determine three coefficients.
 pub const MIN_LOADS: usize = 3;
-/// The largest load has at least so many times as many requests in the server as the smallest.
+/// Least ratio of the largest load to the smallest, in requests in the server.
 const MIN_SPREAD: f64 = 1.5;
 
-/// One load: requests in the server on average, and its rate.
+/// A load: the mean number of requests in the server, and the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Load {
     /// Requests in the server on average.
@@ -24,20 +24,20 @@ pub struct Load {
 /// The law with its coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Scalability {
-    /// Requests per second of one request at a time.
+    /// Requests per second with one request at a time.
     pub one: f64,
     /// Contention: the part that is done one at a time.
     pub contention: f64,
-    /// Coherency: what each pair of requests costs.
+    /// Coherency: the cost of each pair of requests.
     pub coherency: f64,
-    /// The highest rate; `None` where the loads show no limit.
+    /// Highest rate; `None` if the loads show no limit.
     pub max_rate: Option<f64>,
-    /// Requests in the server at which the rate is highest; `None` where it only approaches its limit.
+    /// Requests in the server at the highest rate; `None` if the rate only approaches its limit.
     pub peak: Option<f64>,
 }
 
 impl Scalability {
-    /// The rate with so many requests in the server.
+    /// Rate with this number of requests in the server.
     pub fn rate(&self, in_server: f64) -> f64 {
         let n = in_server;
         self.one * n / (1.0 + self.contention * (n - 1.0) + self.coherency * n * (n - 1.0))
@@ -56,8 +56,8 @@ pub fn scalability(loads: &[Load]) -> Option<Scalability> {
     if loads.len() < MIN_LOADS || most < MIN_SPREAD * least {
         return None;
     }
-    // Terms of R(N) with their coefficients 1/λ, σ/λ and κ/λ. Those that come out negative are left out. A peak that no load shows is
-    // none: under light loads every queue gets longer faster than the law has it.
+    // Terms of R(N) with their coefficients 1/λ, σ/λ and κ/λ. Negative terms are left out. A peak beyond all loads does not count: under
+    // light loads every queue grows faster than the law says.
     let falls = falls(&loads);
     let best = [[true, true], [true, false], [false, true], [false, false]]
         .into_iter()
@@ -68,7 +68,7 @@ pub fn scalability(loads: &[Load]) -> Option<Scalability> {
     let (max_rate, peak) = if coherency > 0.0 && one > contention {
         let peak = ((one - contention) / coherency).sqrt();
         let time = one + contention * (peak - 1.0) + coherency * peak * (peak - 1.0);
-        // A peak below one request, or a time below none, is no server.
+        // A peak below one request, or a negative time, is impossible.
         match peak >= 1.0 && time > 0.0 {
             true => (Some(peak / time), Some(peak)),
             false => (None, None),
@@ -184,21 +184,21 @@ mod tests {
         let s = scalability(&loads).unwrap();
         assert!((s.one - 995.0).abs() < 1e-6, "{s:?}");
         assert!((s.contention - 0.02).abs() < 1e-9 && (s.coherency - 0.000_5).abs() < 1e-9);
-        // The root of 0.98 / 0.0005.
+        // The peak is the root of 0.98 / 0.0005.
         assert!((s.peak.unwrap() - 44.27).abs() < 0.01, "{s:?}");
         assert!((s.max_rate.unwrap() - s.rate(44.27)).abs() < 0.01, "{s:?}");
     }
 
     #[test]
     fn a_queue_has_a_limit_and_no_peak() {
-        // One server of 8 ms with random arrivals: N = u / (1 - u) in it.
+        // A queue with one server of 8 ms and random arrivals has N = u / (1 - u) requests.
         let loads = [0.1, 0.3, 0.5, 0.7].map(|u| Load {
             in_server: u / (1.0 - u),
             rate: u / 8e-3,
         });
         let s = scalability(&loads).unwrap();
         assert!((s.max_rate.unwrap() / 125.0 - 1.0).abs() < 1e-6, "{s:?}");
-        // What is left of the coefficient of pairs is rounding.
+        // The coefficient of pairs is zero but for rounding.
         assert!(s.coherency < 1e-9, "{s:?}");
     }
 

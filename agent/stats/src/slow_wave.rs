@@ -1,22 +1,22 @@
-//! A slow wave that a series may hide, and what such a series looks like.
+//! Simulates series with a slow wave that the values may hide.
 //!
-//! A wave whose values resemble the next ones may be so weak beside the noise of single values that no correlation shows, and still be
-//! most of the variation of means over long stretches. How large a part of the variance it can have at most is known from the
-//! correlations of all lags together, and the less precisely, the fewer values there are.
+//! A correlated wave may be so weak beside the noise of single values that no correlation shows. It can still be most of the variation of
+//! means over long stretches. The correlations of all lags together give an upper limit of its part of the variance. The limit is the less
+//! precise, the fewer values there are.
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Correlation of the wave from one value to the next. Slower ones are changes.
+/// Correlation of the wave from one value to the next. Slower waves count as changes.
 const CORRELATION: f64 = 0.9;
-/// Sum of its correlations over all lags, on both sides.
+/// Sum of the wave's correlations over all lags, on both sides.
 const SUM: f64 = 2.0 * CORRELATION / (1.0 - CORRELATION);
-/// Lags over which it is looked for.
+/// Lags at which the wave is looked for.
 const FAR: usize = 20;
-/// Standard errors above its estimated part of the variance at which that is taken.
+/// Standard errors that are added to the wave's estimated part of the variance.
 const UPPER: f64 = 2.0;
-/// The least part of a wave that is taken to be left by levels that follow it.
+/// Least part of a wave that is assumed to remain beside levels that follow it.
 const LEAST_LEFT: f64 = 0.25;
 
 /// A series without changes, with as much of a wave as the values allow.
@@ -28,7 +28,7 @@ pub(crate) struct SlowWave {
 }
 
 impl SlowWave {
-    /// Of values with one level in each stretch between `ends`.
+    /// Wave in values with one level in each stretch between `ends`.
     pub fn of(values: &[f64], ends: &[usize]) -> SlowWave {
         let mut residuals = Vec::with_capacity(values.len());
         for segment in ends.windows(2) {
@@ -45,7 +45,7 @@ impl SlowWave {
         }
     }
 
-    /// One such series: noise as it was, in another order, and a wave.
+    /// Random series: the noise in another order, and a wave.
     pub fn sample(&self, random: &mut SmallRng) -> Vec<f64> {
         let (noise, wave) = ((1.0 - self.share).sqrt(), self.share.sqrt());
         let step = (1.0 - CORRELATION * CORRELATION).sqrt();
@@ -60,10 +60,10 @@ impl SlowWave {
     }
 }
 
-/// The part of the variance that a wave may have: the upper end of what the correlations of residuals around so many levels allow.
+/// Part of the variance that a wave may have: the upper end that the correlations of residuals around `levels` levels allow.
 ///
-/// Each level takes with it the mean of its stretch, and so a part of the wave: over n values the correlations are all smaller by the
-/// sum of all over n, once for each level. A level that was chosen to differ most takes twice as much.
+/// Each level removes the mean of its stretch, and so a part of the wave: over n values all correlations are smaller by their sum over n,
+/// once for each level. A level that was chosen to differ most removes twice as much.
 fn share(residuals: &[f64], levels: usize) -> f64 {
     let n = residuals.len() as f64;
     let square: f64 = residuals.iter().map(|e| e * e).sum();

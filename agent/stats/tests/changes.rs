@@ -1,4 +1,4 @@
-//! Change points: how often they are found where there are none, and where they are.
+//! Change points: the rates of false alarms and of changes found.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_stats::change_points;
@@ -61,12 +61,12 @@ fn a_series_without_a_change_has_none() {
         println!(
             "{n} windows, correlation {correlation}, noise {noise}: found {found:.4}, refused {refused:.3}"
         );
-        // 5 %, and a standard error of 1,500 series.
+        // The limit is 5 % and a standard error of 1,500 series.
         assert!(found <= 0.055, "{correlation} {noise}: {found}");
     }
 }
 
-/// What a short recording tells all the same: half an hour in windows of ten seconds, the second half at another level.
+/// Large changes are found even in a short recording: half an hour in windows of ten seconds, the second half at another level.
 #[test]
 fn half_an_hour_shows_a_large_change() {
     let mut random = SmallRng::seed_from_u64(33);
@@ -119,7 +119,7 @@ fn changes_are_found_where_they_are() {
 #[test]
 fn too_little_is_not_searched() {
     assert_eq!(change_points(&[1.0; 19], 0.05), None);
-    // A slow wave has no two stretches that do not resemble each other.
+    // All stretches of a slow wave are correlated with others.
     let wave: Vec<f64> = (0..100).map(|i| (f64::from(i) / 30.0).sin()).collect();
     assert_eq!(change_points(&wave, 0.05), None);
 }

@@ -209,7 +209,7 @@ fn intervals_of_effects_hold() {
     assert!(wrong <= 0.05, "{wrong}");
 }
 
-/// Without replicates: Lenth's margins by hand, and effects that stand out are hardly ever noise.
+/// Lenth's margins without replicates, by hand. Effects that stand out are hardly ever noise.
 #[test]
 fn unreplicated_effects_are_held_against_their_own_noise() {
     let effects = [10.0, 5.0, 20.0, 5.0, 2.0, 3.0, 1.0];
@@ -257,7 +257,7 @@ fn what_a_bucket_hides_is_no_effect() {
     assert!(a.effects.iter().all(|e| e.p == Some(1.0)), "{a:?}");
     let a = analyse(&design, &single(&[8.49e-3; 4]), Scale::Logarithm, 0.0).unwrap();
     assert!(a.effects.iter().all(|e| !e.stands_out), "{a:?}");
-    // One level is a bucket further.
+    // The high level is a bucket further.
     let y = |factor: f64| -> Vec<Vec<f64>> {
         let each = design.combinations.iter();
         each.map(|l| vec![factor.powf(word("A").sign(*l) / 2.0); 3])

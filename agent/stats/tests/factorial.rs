@@ -25,7 +25,7 @@ const BREAKS: [[f64; 9]; 6] = [
     [20.0, 21.0, 24.0, 17.0, 13.0, 15.0, 15.0, 16.0, 28.0],
 ];
 
-/// The same as runs, in one block or in nine, without those of these numbers.
+/// Breaks as runs, in one block or in nine, without those of the numbers in `missing`.
 fn breaks(blocks: bool, missing: &[usize]) -> Vec<Observation> {
     let mut all = Vec::new();
     for (cell, values) in BREAKS.iter().enumerate() {
@@ -237,7 +237,7 @@ fn intervals_of_levels_hold() {
     }
 }
 
-/// Without replicates the longest interaction is taken for noise, and nothing is known of a level without runs.
+/// Without replicates the longest interaction counts as noise, and a level without runs has no effect.
 #[test]
 fn the_longest_interaction_is_noise_where_nothing_is_run_twice() {
     let counts = [3, 2, 2];

@@ -14,7 +14,7 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
-    /// Waves of all lengths, of which longer ones are little weaker: a Hurst exponent of 0.85 from one window to thousands.
+    /// Waves of all lengths, the longer ones hardly weaker: a Hurst exponent of 0.85 from one window to thousands.
     LongMemory,
     /// Windows of which one in twenty is three times as slow, in spells of ten windows on average.
     Bursts,
@@ -96,7 +96,8 @@ fn values(kind: Kind, n: usize, random: &mut SmallRng) -> Vec<f64> {
     (0..n).map(|_| series.next()).collect()
 }
 
-/// Three standard errors of a share of so many, and half a percent of rounding, around what docs/statistics.md has.
+/// Returns true if a share of `of` series is within the range in docs/statistics.md, by three standard errors and half a percent of
+/// rounding.
 fn is_documented(share: f64, [low, high]: [f64; 2], of: u32) -> bool {
     let chance = |p: f64| 3.0 * (p * (1.0 - p) / f64::from(of.max(1))).sqrt() + 0.005;
     share >= low - chance(low) && share <= high + chance(high)
@@ -124,7 +125,7 @@ fn intervals_of_recordings() {
             println!(
                 "{kind:?}, {n} windows: {told} of {all} have an interval, {share:.3} of them hold"
             );
-            // Nothing in a recording tells of waves that are longer than it, or of spells that did not come.
+            // A recording shows nothing of waves longer than itself, or of spells that did not come.
             let documented = match kind {
                 Kind::LongMemory => [0.61, 0.72],
                 Kind::Bursts => [[0.07; 2], [0.51; 2], [0.71; 2], [0.89; 2]][i],
@@ -343,7 +344,7 @@ fn recordings_on_each_side() {
                 })
                 .collect();
             let (before, after) = recordings.split_at(3);
-            // One on each side tells of no variance between recordings, and there is no verdict without earlier ones.
+            // Single recordings on each side show no variance between recordings, so there is no verdict without earlier ones.
             let one = replicated(&before[..1], &after[..1], &[], MIN_EFFECT, 0.0);
             assert_eq!(one, None);
             let change = replicated(before, after, &[], MIN_EFFECT, 0.0)

@@ -1,5 +1,5 @@
-//! Treatments measured once in each round, in random order, where the true ratio is known: how often the interval has it, how wide
-//! it is, and how often a ratio is found.
+//! Treatments measured once in each round, in random order, where the true ratio is known: how often the interval contains it, how wide the
+//! interval is, and how often a ratio is found.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_stats::experiment::Blocks;
@@ -10,19 +10,19 @@ use rand_distr::{Distribution, LogNormal, StandardNormal, StudentT};
 
 /// Series for each figure.
 const SERIES: u32 = 4000;
-/// Three standard deviations of a share of 0.95 of so many.
+/// Three standard deviations of a share of 0.95 of [`SERIES`] series.
 const CHANCE: f64 = 0.0104;
 
 /// Noise that makes one block differ from another, on the scale of logarithms.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
-    /// A block of 10 %.
+    /// A block differs by 10 %.
     Normal,
     /// Rounds differ by half, and the blocks of a round by 10 %.
     Rounds,
     /// Student's t with three degrees of freedom: a block in a hundred is off by half.
     HeavyTails,
-    /// Every block takes a log-normal time more: fast ones are alike, and slow ones are not.
+    /// A block takes longer by a log-normal time: fast blocks are alike, and slow ones are not.
     Skewed,
     /// Three of four treatments are steady, and one is not.
     OneUnsteady,
@@ -218,7 +218,7 @@ fn what_follows_one_version_is_seen_in_forty_rounds() {
     }
 }
 
-/// As `nfscope versions --until-ci` ends: at looks, by the width of the interval and the number of independent pairs.
+/// Ends as `nfscope versions --until-ci` does: at looks, by the width of the interval and the number of independent pairs.
 #[test]
 fn a_comparison_that_ends_when_it_is_narrow_keeps_the_interval_right() {
     let mut random = SmallRng::seed_from_u64(46);
@@ -243,7 +243,7 @@ fn a_comparison_that_ends_when_it_is_narrow_keeps_the_interval_right() {
             }
             let each = rounds / (ended.max(1) as usize);
             println!("{name}, ±{wanted}: {ended} of 1000 end, after {each} rounds; {missed} miss");
-            // Two standard deviations above 5 % of so many.
+            // Two standard deviations above 5 % of 1000 series.
             assert!(missed <= 64, "{name} {wanted}: {missed}");
         }
     };

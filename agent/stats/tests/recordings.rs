@@ -49,7 +49,7 @@ fn normal(random: &mut SmallRng) -> f64 {
     StandardNormal.sample(random)
 }
 
-/// The mean of what [`Windows`] with a deviation of 0.2 give.
+/// Mean of the windows of [`Windows`] with a deviation of 0.2.
 fn truth() -> f64 {
     (0.2f64 * 0.2 / 2.0).exp()
 }
@@ -119,7 +119,8 @@ fn replicates_keep_the_rate_of_a_family() {
     assert!(share <= 0.06, "{share}");
 }
 
-/// Both components are those that made the series, and the number of recordings that they ask for finds the change.
+/// The estimated variances within and between recordings are those that made the series, and the number of recordings that they require
+/// finds the change.
 #[test]
 fn both_components_of_variance_are_told() {
     let mut random = SmallRng::seed_from_u64(22);
@@ -241,7 +242,7 @@ fn short_recordings_have_right_verdicts() {
                 "correlation {correlation}, {windows} windows a side: {wrong:.4} of equal ones differ at 5 %, {far:.4} at 0.5 %; a thirtieth is found in {found:.3}"
             );
             assert!(wrong <= 0.05, "{correlation} {windows}: {wrong}");
-            // Of 2,000 pairs, 0.5 % are 10 with a standard deviation of 3.
+            // The expectation is 0.5 % of 2,000 pairs: 10 with a standard deviation of 3.
             assert!(far <= 0.01, "{correlation} {windows}: {far}");
             if correlation == 0.0 && windows >= 36 {
                 assert!(found >= 0.99, "{windows}: {found}");
@@ -265,7 +266,7 @@ fn stopping_at_a_narrow_interval_keeps_it_right() {
                 loop {
                     y.push(from.next());
                     if !looks.is_due(y.len()) {
-                        // What an end at the first narrow interval would have given, as a contrast.
+                        // Control: the coverage if the measurement ended at the first narrow interval.
                         continue;
                     }
                     let e = ratio(&y, &vec![1.0; y.len()]).unwrap();
@@ -294,7 +295,7 @@ fn stopping_at_a_narrow_interval_keeps_it_right() {
     }
 }
 
-/// A bucket that hides a change is not promised to show it to whoever records for longer.
+/// A change that a bucket hides is never found by a longer recording, so no number of windows is given.
 #[test]
 fn more_windows_do_not_open_a_bucket() {
     use nfscope_model::Scheme;
@@ -330,7 +331,7 @@ fn windows_without_slow_values_tell_nothing_of_them() {
         "{:?}",
         of(2).stretches
     );
-    // That it is not below the median is known all the same.
+    // The lower end is known all the same: the p99 is not below the median.
     assert!(of(2).is_known_from_below());
     assert!(
         of(10).stretches < 10.01 && of(10).is_known(),
@@ -364,7 +365,7 @@ fn what_would_have_been_found_is_found() {
     assert!((0.7..=0.9).contains(&found), "{found}");
 }
 
-/// Pairs of hours, whose differences may resemble each other: what is said to be known misses in at most 7 %.
+/// Pairs of hours without a change, whose differences may be correlated: a change is found in at most 7 % of the series.
 #[test]
 fn pairs_hold() {
     let mut random = SmallRng::seed_from_u64(26);
@@ -421,7 +422,7 @@ fn repeating_until_it_is_narrow_keeps_the_interval_right() {
                 length / series as usize,
                 held / ended.max(1e-9)
             );
-            // What ends and does not hold is wrong; what is refused is not.
+            // Ended measurements whose interval does not hold are wrong; refused ones are not.
             assert!(
                 ended - held <= 1.0 - least,
                 "{correlation} {wanted}: {}",

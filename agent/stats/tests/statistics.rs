@@ -10,7 +10,7 @@ use rand_distr::{Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, Normal};
 use std::sync::LazyLock;
 
-/// So many series for each figure.
+/// Series for each figure.
 const SERIES: usize = 2000;
 
 /// A server whose windows differ by more than chance: the logarithms of load and latency follow an autoregression.
@@ -37,7 +37,7 @@ const SERVER: Server = Server {
     median: 2e-3,
 };
 
-/// One recording of it.
+/// A recording of the server.
 struct Seen {
     counts: Vec<f64>,
     seconds: Vec<f64>,
@@ -74,13 +74,13 @@ impl Server {
         seen
     }
 
-    /// The quantile of all that it ever does.
+    /// Quantile of all operations that the server ever does.
     fn quantile(&self, q: f64) -> f64 {
         let sigma = self.between.hypot(self.within);
         self.median * (sigma * Normal::standard().inverse_cdf(q)).exp()
     }
 
-    /// Rate, mean, p50 and p99 of all that it ever does.
+    /// Rate, mean, p50 and p99 of all operations that the server ever does.
     fn truths(&self) -> [f64; 4] {
         let sigma = self.between.hypot(self.within);
         [
@@ -91,7 +91,7 @@ impl Server {
         ]
     }
 
-    /// The same as somebody learns it who has seen a thousand million operations in buckets.
+    /// Quantile as an estimate from a thousand million operations in buckets.
     fn estimated(&self, q: f64) -> Estimate {
         let sigma = self.between.hypot(self.within);
         let below = |i: usize| {
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// As [`Scheme::bucket`] of a logarithm, faster.
+/// Bucket of a logarithm: a faster [`Scheme::bucket`].
 fn bucket(log: f64) -> usize {
     static EDGES: LazyLock<Vec<f64>> = LazyLock::new(|| {
         (0..Scheme::TIME.len - 1)
@@ -176,7 +176,7 @@ fn intervals_of_short_recordings_cover_the_truth() {
             let q = |q| stats::quantile(&seen.spread, Scheme::TIME, q);
             let all = [Some(rate(&seen)), Some(mean(&seen)), q(0.5), q(0.99)];
             for (i, (measured, truth)) in all.into_iter().zip(truths).enumerate() {
-                // What is refused misses nothing.
+                // A refused estimate misses nothing.
                 let holds = measured.as_ref().is_none_or(|m| {
                     let i = m.interval(CONFIDENCE);
                     (i.low..=i.high).contains(&truth)
@@ -194,8 +194,8 @@ fn intervals_of_short_recordings_cover_the_truth() {
     }
 }
 
-/// Buckets are 19 % wide, but values between their edges are distinguished far better; where a bucket has so many that they are
-/// not, the interval says so.
+/// Buckets are 19 % wide, but values between their edges are distinguished far better. If a bucket has too many values for that, the
+/// interval is wider.
 #[test]
 fn buckets_hardly_distort_quantiles() {
     for within in [0.8, 0.4, 0.2, 0.1, 0.05, 0.01] {
@@ -229,7 +229,7 @@ fn buckets_hardly_distort_quantiles() {
     }
 }
 
-/// Of two recordings of one server hardly any pair differs in anything.
+/// Two recordings of one server hardly ever differ in anything.
 #[test]
 fn nothing_is_found_where_nothing_changed() {
     // In the second, operations of one window are all alike, and a few windows make the p99.

@@ -1,4 +1,5 @@
-//! How often the interval of a quantile holds where a measurement ends as soon as it is narrow: servers whose quantiles are known.
+//! Share of measurements whose interval holds the true quantile, if each ends as soon as its interval is narrow. The servers are simulated,
+//! so their quantiles are known.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use nfscope_model::{Scheme, Sparse};
@@ -17,13 +18,12 @@ const MAX_WINDOWS: usize = 1440;
 const LOAD: usize = 60;
 const MEDIAN: f64 = 2e-3;
 
-/// What makes windows of a server differ by more than chance. `within` is the standard deviation of the logarithms of latencies in a
-/// window.
+/// Causes of differences of windows beyond chance. `within` is the standard deviation of the logarithms of latencies in a window.
 #[derive(Debug, Clone, Copy)]
 enum Server {
     /// The level of a window is an autoregression with this standard deviation.
     Wave { between: f64, within: f64 },
-    /// This share of the windows is slower by this factor. A window is of the kind of the one before with a probability that makes
+    /// A `share` of the windows is slower by `factor`. A window is of the same kind as the window before with a probability that makes
     /// the correlation.
     Spells {
         share: f64,
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// The logarithm of how much slower than the median a window is, and the deviation within it.
+    /// Logarithm of the factor by which a window is slower than the median, and the deviation within it.
     fn level(self, state: f64) -> (f64, f64) {
         match self {
             Server::Wave { between, within } => (between * state, within),
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// The share of all that it ever does that takes at most so long.
+    /// Share of all operations that take at most `seconds`.
     fn below(self, seconds: f64) -> f64 {
         let (log, normal) = ((seconds / MEDIAN).ln(), Normal::standard());
         match self {
@@ -102,13 +102,13 @@ fn merged(windows: &[Sparse]) -> Vec<Sparse> {
 #[derive(Debug, Clone, Copy)]
 struct End {
     windows: usize,
-    /// The interval contains the quantile of all that the server ever does.
+    /// True if the interval contains the quantile of all operations.
     holds: bool,
-    /// A window of a spell is in it.
+    /// True if the recording has a window of a spell.
     has_spell: bool,
 }
 
-/// Records until the interval is narrow; `None` where that is not so before [`LONGEST`].
+/// Records until the interval is narrow; `None` if it is not narrow before [`LONGEST`].
 fn record(
     server: Server,
     correlation: f64,
@@ -184,7 +184,7 @@ fn share(all: &[End], is: impl Fn(&End) -> bool, of: usize) -> f64 {
     all.iter().filter(|e| is(e)).count() as f64 / of.max(1) as f64
 }
 
-/// Two standard deviations of a share of so many recordings.
+/// Two standard deviations of a share of `of` recordings.
 fn chance(share: f64, of: usize) -> f64 {
     2.0 * (share * (1.0 - share) / of as f64).sqrt()
 }
@@ -225,7 +225,7 @@ fn quantiles_hold_where_a_measurement_ends() {
             if correlation == 0.9 && of[0] == 0.99 {
                 assert!(all.len() <= series() / 20, "{server:?}: {}", all.len());
             }
-            // Where few end, those do whose windows differ little by luck.
+            // Where few recordings end, they are those whose windows differ little by luck.
             if all.len() >= series() / 2 {
                 let held = share(&all, |e| e.holds, all.len());
                 assert!(
@@ -252,7 +252,7 @@ fn a_measurement_that_has_seen_rare_spells_goes_on() {
         println!("{seen:.3} end and miss although a spell has come");
         assert!(seen <= 1.0 - least, "{correlation}: {seen}");
         let missed = share(&all, |e| !e.holds, series());
-        // Spells that last for ten windows come so seldom that the floor does not see to it.
+        // Spells of ten windows are so rare that the floor does not ensure that one comes.
         let most = match correlation > 0.6 {
             true => 0.4 + chance(0.4, series()),
             false => 0.07,

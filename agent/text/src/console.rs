@@ -1,4 +1,4 @@
-//! Words for whoever watches, beside what a command prints.
+//! Messages for the person at the terminal or the journal, beside the output of a command.
 
 use crate::timestamp::date;
 use serde::Serialize;
@@ -10,21 +10,21 @@ use std::time::SystemTime;
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For whoever looks for a mistake: every request.
+    /// Details for debugging: every request.
     Debug,
-    /// What the program does.
+    /// Actions of the program.
     Info,
-    /// What an admin should know of.
+    /// Problems that an admin should know.
     Warn,
-    /// Why the program ends.
+    /// The error that ends the program.
     Error,
 }
 
 impl Level {
-    /// All of them, the least important first.
+    /// All levels, the least important first.
     pub const ALL: [Level; 4] = [Level::Debug, Level::Info, Level::Warn, Level::Error];
 
-    /// Its name.
+    /// Name of the level.
     pub fn word(self) -> &'static str {
         match self {
             Level::Debug => "debug",
@@ -42,27 +42,27 @@ impl Level {
 
 /// The least important level that is written.
 static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
-/// Whether lines are JSON.
+/// True if lines are JSON.
 static JSON: AtomicBool = AtomicBool::new(false);
 
-/// Chooses which lines are written from now on, and whether as JSON.
+/// Sets the least level that is written from now on, and the form of lines: text or JSON.
 pub fn configure(least: Level, json: bool) {
     LEAST.store(least as u8, Ordering::Relaxed);
     JSON.store(json, Ordering::Relaxed);
 }
 
-/// True of what steers a terminal: control characters, and those that turn the direction of the text after them.
+/// True for characters that steer a terminal: control characters, and those that turn the direction of the text after them.
 pub fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Text without what [`steers`], but for the ends of lines: names and labels come from other machines, and must not steer the
-/// terminal.
+/// Text with `?` for each character that [`steers`], but for the ends of lines. Names and labels come from other machines, and must not
+/// steer the terminal.
 pub fn plain(text: &str) -> String {
     text.replace(|c: char| steers(c) && c != '\n', "?")
 }
 
-/// The same as one line: a name with the end of a line must not begin another one, which looks like the program's own.
+/// Text as one line that steers no terminal: a line end in a name must not begin a line that looks like the program's own.
 pub fn one_line(text: &str) -> String {
     text.replace(steers, "?")
 }
@@ -75,7 +75,7 @@ pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(escaped(&serde_json::to_string(value)?) + "\n")
 }
 
-/// JSON without spaces, in which only strings can have characters that steer: there each has an escape that means the same.
+/// JSON without spaces, in which only strings can have characters that [`steers`] finds: each becomes an escape of the same meaning.
 fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -88,8 +88,7 @@ fn escaped(json: &str) -> String {
     out
 }
 
-/// One line on stderr, for a terminal or the journal. That it is closed is no reason to stop measuring, and `eprintln!` would
-/// panic on it.
+/// Writes a line to stderr, for a terminal or the journal. A closed stderr is no reason to stop measuring; `eprintln!` would panic on it.
 pub fn log(level: Level, line: &str) {
     if level as u8 >= LEAST.load(Ordering::Relaxed) {
         let json = JSON.load(Ordering::Relaxed);
@@ -98,7 +97,7 @@ pub fn log(level: Level, line: &str) {
     }
 }
 
-/// With a time: one object of JSON.
+/// Formats a line; with a time as an object of JSON.
 fn format(level: Level, line: &str, at: Option<SystemTime>) -> String {
     match (at, level) {
         (Some(at), _) => {
@@ -116,17 +115,17 @@ fn format(level: Level, line: &str, at: Option<SystemTime>) -> String {
     }
 }
 
-/// What the program does, in one line.
+/// Logs an action of the program, in one line.
 pub fn say(line: &str) {
     log(Level::Info, line);
 }
 
-/// What an admin should know of, in one line.
+/// Logs a problem that an admin should know, in one line.
 pub fn warn(line: &str) {
     log(Level::Warn, line);
 }
 
-/// Text on stdout; a reader that closed the pipe early has all it wanted.
+/// Writes text to stdout. A reader that closed the pipe early has read enough: that is no error.
 ///
 /// # Errors
 /// When it cannot be written for another reason.
@@ -137,7 +136,7 @@ pub fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// True where stdout is a terminal and nobody has asked to do without colours (NO_COLOR).
+/// True if stdout is a terminal and the environment does not turn colours off (NO_COLOR).
 pub fn colors() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
@@ -158,7 +157,7 @@ mod tests {
         );
     }
 
-    /// What a terminal may take for commands, and what it shows.
+    /// Characters that a terminal may take for commands, and characters that it shows.
     const HOSTILE: &str = "a\u{1b}[2J\u{7f}\u{9b}31m\u{202e}b\u{2066}\u{2069}ä\u{2028}\t\n";
 
     #[test]

@@ -1,6 +1,6 @@
-//! Text inside of HTML.
+//! Text within HTML.
 
-/// The text with each character that could be markup in its place, inside of elements and of attributes in double quotes.
+/// Escapes each character that could be markup, in elements and in attributes with double quotes.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,4 +1,4 @@
-//! What people type, read in one way everywhere: durations, percentages, operations, clients, rates.
+//! Parsers of what people type, the same everywhere: durations, percentages, operations, clients, rates.
 //!
 //! A duration is a number with a unit: `500ms`, `1.5s`, `10m`, `24h`, `7d`. Only 0 needs none: a bare 10 would be milliseconds to one
 //! reader and seconds to another. A percentage is a number with or without its sign: `5%`, `2.5`.
@@ -21,11 +21,11 @@ const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
 ];
 
-/// Highest rate of slow operations: each event costs the thread that serves NFS some microseconds, and the agent that passes
-/// it on more.
+/// Highest rate of slow operations. Each event costs the thread that serves NFS some microseconds, and the agent that passes it on even
+/// more.
 pub const MAX_EVENTS_PER_SECOND: u32 = 10_000;
 
-/// A duration within bounds.
+/// Parses a duration within bounds.
 ///
 /// # Errors
 /// Shows the grammar, or names the bounds.
@@ -54,7 +54,7 @@ pub fn duration(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration
         })
 }
 
-/// A bare number with the two most usual units that are within bounds.
+/// Error for a bare number: suggests the two most usual units that are within bounds.
 fn missing_unit(number: &str, bounds: &RangeInclusive<Duration>) -> String {
     let with_units = ["ms", "s", "m", "h", "d", "us"].map(|unit| format!("{number}{unit}"));
     let right = with_units
@@ -78,7 +78,7 @@ pub fn exact(time: Duration) -> String {
     }
 }
 
-/// A percentage within bounds that are fractions: `5%` is 0.05.
+/// Parses a percentage within bounds that are fractions: `5%` is 0.05.
 ///
 /// # Errors
 /// Names the bounds.
@@ -95,10 +95,10 @@ pub fn percent(text: &str, bounds: RangeInclusive<f64>) -> Result<f64, String> {
     }
 }
 
-/// The name of an operation.
+/// Parses the name of an operation.
 ///
 /// # Errors
-/// Names the nearest that exists.
+/// Names the nearest operation that exists.
 pub fn operation(text: &str) -> Result<String, String> {
     if op::exists(text) {
         return Ok(text.to_owned());
@@ -110,20 +110,20 @@ pub fn operation(text: &str) -> Result<String, String> {
     Err(format!("no operation is called `{text}`{hint}"))
 }
 
-/// An address without port.
+/// Parses an address without port.
 ///
 /// # Errors
-/// Says what is right.
+/// Shows valid addresses.
 pub fn client(text: &str) -> Result<IpAddr, String> {
     text.parse::<IpAddr>()
         .map(|a| a.to_canonical())
         .map_err(|_| "give an IP address without port: 192.0.2.7, 2001:db8::7".to_owned())
 }
 
-/// Events a second, at most [`MAX_EVENTS_PER_SECOND`].
+/// Parses a number of events a second, at most [`MAX_EVENTS_PER_SECOND`].
 ///
 /// # Errors
-/// Says what is right.
+/// Names the bounds.
 pub fn events_per_second(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
@@ -131,10 +131,10 @@ pub fn events_per_second(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("give a number from 1 to {MAX_EVENTS_PER_SECOND}"))
 }
 
-/// `KEY=VALUE`
+/// Parses `KEY=VALUE`.
 ///
 /// # Errors
-/// Says what is right.
+/// Shows the form.
 pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -199,7 +199,7 @@ mod tests {
             of("90000", ms, ms),
             "give a duration with a unit such as 500ms, 2s, 5m or 1h"
         );
-        // Nothing is nothing in every unit, and may be too little.
+        // Zero needs no unit, and may be below the bounds.
         assert_eq!(of("0", second, HOUR), "give a duration between 1s and 1h");
         assert_eq!(
             of(".", second, HOUR),

@@ -1,22 +1,22 @@
-//! One line of progress on stderr: in place on a terminal; elsewhere, where lines stay, one now and then.
+//! A line of progress on stderr: replaced in place on a terminal, repeated at intervals elsewhere, where lines stay.
 
 use crate::console::say;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 use terminal_size::{Width, terminal_size_of};
 
-/// How a long command tells how far it is.
+/// Progress of a long command.
 #[derive(Debug)]
 pub struct ProgressLine {
     terminal: bool,
-    /// Time between lines where they stay.
+    /// Time between lines where lines stay.
     every: Duration,
     last: Instant,
     shown: bool,
 }
 
 impl ProgressLine {
-    /// Away from a terminal a line is written at most so often. With zero each is.
+    /// Sets the interval of lines where stderr is no terminal. With zero, every line is written.
     pub fn new(every: Duration) -> Self {
         ProgressLine {
             terminal: std::io::stderr().is_terminal(),

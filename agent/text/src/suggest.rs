@@ -1,6 +1,6 @@
-//! Mistyped names: what was meant.
+//! Suggestions for mistyped names.
 
-/// Ends a complaint about a mistyped name: with the known name that is nearest; with all of them where none is near.
+/// End of an error message on a mistyped name: the nearest known name, or all of them where none is near.
 pub fn nearest(
     typed: &str,
     known: impl Iterator<Item = &'static str>,
@@ -28,12 +28,12 @@ pub fn near<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a
         .map(|(_, name)| name)
 }
 
-/// Letters that may differ.
+/// Number of edits up to which a name is near.
 fn reach(name: &str) -> usize {
     name.len().div_ceil(3).max(2)
 }
 
-/// False where the lengths alone differ by too much. Comparing takes time and memory by the product of both, and a peer may send
+/// Returns false if the lengths alone differ by too much. A comparison takes time and memory by the product of both, and a peer may send
 /// thousands of letters.
 fn can_be_near(letters: usize, name: &str) -> bool {
     letters.abs_diff(name.chars().count()) <= reach(name)

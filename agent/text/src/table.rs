@@ -1,8 +1,8 @@
-//! Cells of one width in each column.
+//! Tables of text with one width for each column.
 
 use crate::console::one_line;
 
-/// The beginning of `text`, `…` for the rest.
+/// Beginning of `text`, with `…` in place of the rest.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -22,7 +22,7 @@ pub fn widths<const N: usize>(rows: &[[String; N]]) -> [usize; N] {
     })
 }
 
-/// Rows with columns of one width each, the last one as it is. Nothing in a cell steers a terminal or ends its line.
+/// Rows with one width for each column but the last. No cell steers a terminal or ends its line.
 pub fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
     let one_line = |row: &R| row.as_ref().iter().map(|cell| one_line(cell)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(one_line).collect();

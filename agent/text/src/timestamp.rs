@@ -14,7 +14,7 @@ pub fn date(at: SystemTime) -> String {
 
 /// Reads what [`date`] writes.
 pub fn parse(text: &str) -> Option<SystemTime> {
-    // RFC 3339 knows offsets as well; nothing here writes them.
+    // Offsets of RFC 3339 are refused: [`date`] never writes them.
     let at: Timestamp = text.strip_suffix('Z').and(text.parse().ok())?;
     (at >= Timestamp::UNIX_EPOCH).then(|| at.into())
 }
@@ -43,7 +43,7 @@ pub fn time_of_day(at: SystemTime, offset: i64) -> String {
     )
 }
 
-/// `2026-11-21 09:47:00` where the reader is.
+/// `2026-11-21 09:47:00` in the reader's time zone.
 pub fn local(at: SystemTime) -> String {
     let at = Timestamp::try_from(at).unwrap_or(Timestamp::MAX);
     at.to_zoned(TimeZone::system())
@@ -51,10 +51,10 @@ pub fn local(at: SystemTime) -> String {
         .to_string()
 }
 
-/// A moment as people type it: `03:10` for the last time that clocks here had that, `2026-11-27 03:10`, or the form of [`date`].
+/// Parses a time as people type it: `03:10` for the last time that local clocks showed it, `2026-11-27 03:10`, or the form of [`date`].
 ///
 /// # Errors
-/// Shows the forms, or says that it has not come yet.
+/// Shows the forms, or says that the time is in the future.
 pub fn moment(text: &str, now: SystemTime) -> Result<SystemTime, String> {
     moment_in(text, now, &TimeZone::system())
 }
@@ -120,13 +120,13 @@ mod tests {
     #[test]
     fn moments_are_typed_with_and_without_a_day() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
-        // 2026-11-21 11:47 there.
+        // Local time 2026-11-21 11:47.
         let now = UNIX_EPOCH + Duration::from_secs(1_795_254_420);
         let told = |text: &str| moment_in(text, now, &zone).map(date);
         let some = |date: &str| Ok(format!("{date}.000000Z"));
         assert_eq!(told("03:10"), some("2026-11-21T01:10:00"));
         assert_eq!(told("11:47"), some("2026-11-21T09:47:00"));
-        // That was yesterday.
+        // The time 11:48 has not come today: yesterday is meant.
         assert_eq!(told("11:48"), some("2026-11-20T09:48:00"));
         assert_eq!(told("01:10:30"), some("2026-11-20T23:10:30"));
         assert_eq!(told("2026-11-20 03:10"), some("2026-11-20T01:10:00"));

@@ -55,12 +55,12 @@ pub fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// So many things: `1 thread`, `8 threads`.
+/// A number of things: `1 thread`, `8 threads`.
 pub fn many(n: f64, one: &str) -> String {
     format!("{n} {one}{}", if n == 1.0 { "" } else { "s" })
 }
 
-/// How often: `once`, `2 times`.
+/// A number of times: `once`, `2 times`.
 pub fn times(n: f64) -> String {
     match n {
         1.0 => "once".to_owned(),

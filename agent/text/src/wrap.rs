@@ -1,6 +1,6 @@
 //! Paragraphs in a terminal.
 
-/// Adds lines of at most `width` columns; those that follow the first begin below its text.
+/// Adds a paragraph in lines of at most `width` columns. Lines after the first begin below the text of the first.
 pub fn wrap(out: &mut String, width: usize, lead: &str, text: &str) {
     let indent = lead.chars().count();
     let mut line = lead.to_owned();

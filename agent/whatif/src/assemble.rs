@@ -1,24 +1,24 @@
-//! The server that a window describes, one for each answer to what the window does not tell.
+//! Candidate servers for a window: one for each assumption about what the window does not measure.
 
 use crate::durations::Durations;
 use crate::measured::{Kind, Measured};
 use crate::server::{Class, Clients, Disk, Log, Pace, Pool, Server, Writer};
 
-/// Clients are busy without pause if so much of their time is spent in the server.
+/// Part of the clients' time that is spent in the server, from which on they count as busy without a pause.
 const NO_PAUSE: f64 = 0.85;
-/// Smaller parts of the clients' time than this are no pause.
+/// Part of the clients' time below which a pause counts as chance.
 const CHANCE: f64 = 0.01;
-/// Clients with so many requests in the server have more than one under way. Some have their requests in queues for longer
-/// than the mean that is known of all.
+/// Requests in the server per client, from which on a client has more than one under way. It is above 1, because the requests of some
+/// clients wait longer in queues than the mean of all clients says.
 const SEVERAL: f64 = 1.3;
-/// Of a commit or a log wait in a disk's queue.
+/// Part of a commit's or log wait's time in a disk's queue, from which on the disk counts as queued.
 const QUEUED: f64 = 0.2;
-/// CPUs in use by more than this make tasks wait for each other.
+/// Part of the CPUs in use above which tasks wait for each other.
 const BUSY_CPUS: f64 = 0.7;
-/// CPUs that are in use by more than this are full.
+/// Part of the CPUs in use above which they count as full.
 const FULL_CPUS: f64 = 0.95;
 
-/// How the log works, most likely first.
+/// Ways in which the log may work, most likely first.
 pub(crate) fn logs(m: &Measured) -> Vec<Log> {
     let Some(log) = &m.log else {
         return vec![Log::Delay(Durations::Constant(0.0))];
@@ -30,7 +30,7 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
             commit: commit.clone(),
             cpu: 0.0,
             writer: match log.fs.as_str() {
-                // btrfs_sync_log() opens the next log when it has waited for the last one. Of OpenZFS the first whose time is up
+                // btrfs_sync_log() opens the next log when it has waited for the last one. In OpenZFS the first waiter whose time is up
                 // issues the block (zil_commit_waiter()).
                 "btrfs" | "zfs" => Writer::Waiter,
                 // The checkpoint is pushed before the thread waits for the last write in xlog_force_lsn().
@@ -42,8 +42,8 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
         match log.fs.as_str() {
             // jbd2 commits one transaction at a time.
             "ext4" => all.push(group(1, 0.0)),
-            // The intent log writes blocks side by side, and holds each back for a part of the last one's time: 10 %, before 2.2
-            // 5 % (zfs_commit_timeout_pct).
+            // The intent log writes blocks side by side. It holds each block back for a part of the last one's time: 10 %, before 2.2 5 %
+            // (zfs_commit_timeout_pct).
             "zfs" => {
                 let gather = [0.1, 0.05, 0.0].map(|part| part * commit.mean());
                 all.extend(gather.map(|gather| group(64, gather)));
@@ -52,14 +52,14 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
             _ => all.extend([group(1, 0.0), group(2, 0.0), group(8, 0.0)]),
         }
     }
-    // The wait for a CPU behind it is the simulation's.
+    // The wait for a CPU after the log wait is left out: the simulation adds it.
     let asleep = m.per_request(|k| k.log) * m.requests() / log.waits;
     let wait = asleep.min(log.wait.mean());
     all.push(Log::Delay(log.wait.with_mean(wait)));
     all
 }
 
-/// How many requests the disks serve at once, most likely first.
+/// Numbers of requests that the disks may serve at once, most likely first.
 pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
     let time = m.per_request(|k| k.disk);
     let Some(disk) = &m.disk else {
@@ -82,10 +82,10 @@ pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
     vec![with(None), with(seen)]
 }
 
-/// When clients ask again.
+/// Moment at which a client sends its next request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Asks {
-    /// At the reply: what else they seem to pause they wait for a CPU of the server, where their programs run.
+    /// At the reply. Pauses that clients seem to make are waits for a CPU of the server, because their programs run there.
     AtOnce,
     /// A while after the reply.
     AfterPause,
@@ -93,12 +93,12 @@ pub(crate) enum Asks {
     ByTheClock,
 }
 
-/// Whether the CPUs are full.
+/// Returns true if the CPUs are full.
 pub(crate) fn is_full(m: &Measured) -> bool {
     m.cpu_busy > FULL_CPUS * m.cpus as f64
 }
 
-/// When clients ask again, most likely first.
+/// Moments at which clients may send their next requests, most likely first.
 pub(crate) fn asks(m: &Measured) -> Vec<Asks> {
     let pauses = m.clients.iter().map(|(rate, _)| 1.0 - rate * m.residence);
     let pause = pauses.sum::<f64>() / (m.clients.len() as f64) > 1.0 - NO_PAUSE;
@@ -112,8 +112,8 @@ pub(crate) fn asks(m: &Measured) -> Vec<Asks> {
     all
 }
 
-/// Whether what the CPUs do outside of nfsd goes before it, as interrupts do, most likely first. Programs of clients on the server
-/// itself do not. It matters where CPUs are scarce.
+/// Assumptions about the CPU time outside of nfsd, most likely first: true if it preempts nfsd, as interrupts do. Programs of clients on
+/// the server itself do not preempt it. The assumption matters where CPUs are scarce.
 pub(crate) fn who_is_urgent(m: &Measured) -> Vec<bool> {
     match m.cpu_busy > BUSY_CPUS * m.cpus as f64 {
         _ if m.clients_are_local => vec![false],
@@ -129,14 +129,14 @@ fn other_cpu(m: &Measured) -> f64 {
     room - (m.receive + m.reply).min(room)
 }
 
-/// Whether a thread that waits writes the log, when the last write has ended (btrfs_sync_log()): its CPU time is the operation's
-/// then, and the threads that woke before it go first.
+/// Returns true if a waiting nfsd thread writes the log after the last write has ended (btrfs_sync_log()). Then the CPU time of the write
+/// belongs to the operation, and the threads that woke before it go first.
 fn is_written_by_threads(m: &Measured) -> bool {
     m.log.as_ref().is_some_and(|l| l.fs == "btrfs")
 }
 
-/// CPU seconds of a request in which writing the log may be. Beside nfsd the network takes at least as much as receiving and
-/// replying take in nfsd's threads: for each message there is another end.
+/// CPU seconds per request that writing the log may use at most. The network outside of nfsd's threads takes at least as much as receiving
+/// and replying take in them, because each message has another end.
 pub(crate) fn log_cpu_of(m: &Measured) -> f64 {
     let other = other_cpu(m);
     match is_written_by_threads(m) {
@@ -160,11 +160,11 @@ pub(crate) fn server(
     let waits_per_request = waits / requests.max(1e-12);
     let nfsd = m.per_request(|k| k.cpu) + m.framing;
     let cpu_each = m.cpu_busy / m.rate;
-    // Receiving and replying is work as far as the CPUs were busy at all, and waiting for a CPU beyond that.
+    // Receiving and replying count as CPU time as far as the CPUs were busy at all. The rest of them is waiting for a CPU.
     let room = (cpu_each - nfsd).max(0.0);
     let network = (m.receive + m.reply).min(room);
     let scale = network / (m.receive + m.reply).max(1e-12);
-    // What writes the log has a part of what the threads computed, or of what the CPUs did beside them.
+    // CPU time of writing the log is a part of the threads' CPU time (btrfs), or of the CPU time outside of nfsd.
     let log_cpu = match (log, &m.log) {
         (Log::Group { cpu, .. }, Some(measured)) => cpu * measured.commits_by_request(m.requests()),
         _ => 0.0,
@@ -213,7 +213,8 @@ pub(crate) fn server(
     }
 }
 
-/// Clients that ask alike, so often and so long, are one group. Those whose requests take longest get the kinds that do.
+/// Groups clients with about the same rate and execution time. The groups with the longest execution times get the slowest kinds of
+/// requests.
 fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
     let average = m.rate / m.clients.len().max(1) as f64;
     let mut one_by_one: Vec<(f64, f64)> = m
@@ -223,7 +224,7 @@ fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
         .filter(|c| c.0 > average * 0.02)
         .collect();
     one_by_one.sort_by(|a, b| a.1.total_cmp(&b.1));
-    // (clients, rate, execution time times rate, time of the first)
+    // (clients, rate, execution time times rate, execution time of the group's first client)
     let mut groups: Vec<(usize, f64, f64, f64)> = Vec::new();
     for (rate, mean) in one_by_one {
         match groups.last_mut() {
@@ -271,11 +272,11 @@ fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
         (streams, cycle, pause, mix)
     });
     let groups: Vec<_> = groups.collect();
-    // Requests of some clients wait longer for a thread than those of others, and only the mean is known. All pauses together are
-    // known by Little's law.
+    // Little's law gives the pauses of all clients together. The pauses of one client are not known, because only the mean wait for a
+    // thread is measured.
     let streams: usize = groups.iter().map(|g| g.0).sum();
     let outside = streams as f64 - m.rate * (m.residence + other_cpu);
-    // A window begins and ends amid requests: so much of it is chance.
+    // Pauses below this are chance, because a window begins and ends amid requests.
     let chance = streams as f64 * (streams as f64 / m.requests()).max(CHANCE);
     let outside = if outside > chance { outside } else { 0.0 };
     let pausing: f64 = groups.iter().map(|g| g.0 as f64 * g.2 / g.1).sum();

@@ -1,4 +1,4 @@
-//! What a prediction rests on, in sentences.
+//! Assumptions of a prediction, in sentences.
 
 use crate::calibrate::Variant;
 use crate::change::{Change, size};
@@ -6,7 +6,7 @@ use crate::measured::{Kind, Measured};
 use crate::server::{Log, Pace};
 use nfscope_text::units::seconds;
 
-/// Those of these variants, the first of which is the most likely one.
+/// Assumptions of these variants, the first of which is the most likely one.
 pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -> Vec<String> {
     let s = &variants[0].server;
     let sizes = match change.write_bytes {

@@ -1,9 +1,9 @@
-//! From what was measured to servers that behave like it.
+//! Calibration: from what was measured to servers that behave like it.
 //!
-//! What a window cannot tell has more than one answer: how many commits run at a time, how many requests a disk serves at once,
-//! whether clients ask after each reply or by the clock. Each combination is a variant. Variants that do not reproduce the
-//! measured rate, residence and log wait are dropped; the others all predict, and their spread is the interval (K. Beven and
-//! A. Binley, The future of distributed models, Hydrological Processes 6, 1992).
+//! A window leaves questions open: how many commits run at a time, how many requests a disk serves at once, when a client sends its next
+//! request. Each combination of answers is a variant. Variants that do not reproduce the measured rate, residence and log wait are dropped.
+//! The others all predict, and their spread is the interval (K. Beven and A. Binley, The future of distributed models, Hydrological
+//! Processes 6, 1992).
 
 use crate::assemble::{asks, disks, is_full, log_cpu_of, logs, server, who_is_urgent};
 use crate::check::check;
@@ -14,14 +14,14 @@ use crate::refusal::Refusal;
 use crate::server::{Log, Server};
 use crate::simulation::{Length, simulate};
 
-/// A variant may be off by this part of what was measured.
+/// Largest relative error of a variant that is kept.
 pub(crate) const TOLERANCE: f64 = 0.15;
-/// Times of requests on full CPUs may be off by this part.
+/// Largest relative error of the times of requests on full CPUs.
 pub(crate) const FULL_TOLERANCE: f64 = 0.5;
-/// Simulations that look for the CPU time of a commit.
+/// Simulations of the search for the CPU time of a commit.
 const STEPS: usize = 5;
 
-/// One answer to what was not measured.
+/// A candidate server: one answer to each question that the window leaves open.
 #[derive(Debug, Clone)]
 pub(crate) struct Variant {
     pub server: Server,
@@ -41,7 +41,7 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
     for log in logs(m) {
         known.extend(urgent.iter().map(|u| (with_cpu(m, &log, *u, length), *u)));
     }
-    // Or nothing of a commit is CPU time.
+    // The variant without CPU time in a commit.
     let plain = logs(m).into_iter().next();
     if let Some(log) = plain.filter(|log| known.iter().all(|(other, _)| other != log)) {
         known.push((log, urgent[0]));
@@ -68,12 +68,12 @@ pub(crate) fn variants(m: &Measured, length: Length) -> Result<Vec<Variant>, Ref
             [m.residence, residence],
         ));
     }
-    // One that only repeats the measured waits speaks where nothing else does.
+    // Variants that only repeat the measured log waits count only if no variant with commits fits.
     let group = |v: &Variant| matches!(v.server.log, Log::Group { .. });
     if fitting.iter().any(|(_, v)| group(v)) {
         fitting.retain(|(_, v)| group(v));
     }
-    // Of those that fit nearly as well as the best, the first in the order of what is known of the log.
+    // Variants whose error is within 0.05 of the least one come first, in the order in which `logs` lists them.
     let near = |v: &Variant| v.error <= least + 0.05;
     fitting.sort_by_key(|(rank, v)| (!near(v), *rank));
     Ok(fitting.into_iter().map(|(_, v)| v).collect())
@@ -94,11 +94,11 @@ fn variant(m: &Measured, mut server: Server, length: Length) -> Variant {
     }
 }
 
-/// A commit takes longer than its device's requests: what writes the log needs CPU time, and waits for CPUs that the threads
-/// use. The simulation adds the waits, so that only the CPU time is told to it: as much as makes a commit take as long as measured, and
-/// no more than there was. The device has what remains of the commit.
+/// Estimates the CPU time of a commit. A commit takes longer than its device's requests: what writes the log needs CPU time, and waits for
+/// CPUs that the threads use. The simulation adds the waits, so it only needs the CPU time. The estimate makes a simulated commit take as
+/// long as measured, and is no more than the CPU time that was there. The device has the rest of the commit.
 ///
-/// XFS and OpenZFS are measured from the issue of a write until it is durable: nothing of that is the writer's.
+/// For XFS and OpenZFS a commit is measured from the issue of a write until it is durable: none of that is the writer's CPU time.
 fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> Log {
     let (
         Log::Group {
@@ -138,7 +138,7 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
         let server = server(m, &with(on_device, cpu), disk, asks, other_is_urgent);
         simulate(&server, length).commit
     };
-    // Halving: the more CPU time, the longer it takes.
+    // Bisection: a commit takes longer the more CPU time it has.
     let (mut low, mut high) = (0.0, most);
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;
@@ -152,7 +152,8 @@ fn with_cpu(m: &Measured, log: &Log, other_is_urgent: bool, length: Length) -> L
     with(on_device + (commit.mean() - time).max(0.0), cpu)
 }
 
-/// Threads wait for CPUs longer than their own requests explain: what else runs makes them wait as long as before.
+/// Adds sleep to requests whose threads waited for CPUs longer than the simulation explains: other programs make them wait as long as
+/// before the change.
 fn others_on_the_cpus(m: &Measured, server: &mut Server, base: &Outcome) {
     for ((class, kind), seen) in server.classes.iter_mut().zip(&m.kinds).zip(&base.classes) {
         let more = (kind.mean - seen.mean).clamp(0.0, kind.runqueue);
@@ -163,7 +164,7 @@ fn others_on_the_cpus(m: &Measured, server: &mut Server, base: &Outcome) {
 fn error_of(m: &Measured, o: &Outcome) -> f64 {
     let off = |sim: f64, measured: f64| (sim / measured.max(1e-12) - 1.0).abs();
     let residence = off(o.residence, m.residence);
-    // Where the CPUs are full the scheduler decides which request waits, whatever the rate.
+    // On full CPUs the scheduler decides which request waits, at an equal rate. Their times get a larger tolerance.
     let residence = match is_full(m) {
         true => residence * TOLERANCE / FULL_TOLERANCE,
         false => residence,

@@ -3,7 +3,7 @@
 use nfscope_text::units::seconds;
 use serde::Serialize;
 
-/// What would be different; `None` stays as it was measured.
+/// The changes of a prediction; a field that is `None` stays as it was measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Change {
     /// nfsd threads of all pools together.
@@ -33,7 +33,7 @@ pub enum Part {
     Cpus,
 }
 
-/// For example: 64 KiB.
+/// Size in bytes as text, for example "64 KiB".
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         n if n >= 1 << 20 && n.is_multiple_of(1 << 20) => format!("{} MiB", n >> 20),
@@ -43,7 +43,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 impl Change {
-    /// What of the server is different; `None` for more than one part and for changes of the load.
+    /// The only part of the server that changes; `None` for more than one part and for changes of the load.
     pub fn part(&self) -> Option<Part> {
         let load = self.clients_factor.is_some() || self.write_bytes.is_some();
         let parts = [
@@ -57,7 +57,7 @@ impl Change {
         only.filter(|_| !load && changed.next().is_none())
     }
 
-    /// For example: 32 threads and a log of 0.1 ms.
+    /// Text of the change, for example "32 threads and a log of 0.1 ms".
     pub fn words(&self) -> String {
         let mut all = Vec::new();
         if let Some(n) = self.threads {

@@ -1,16 +1,16 @@
-//! Servers that the model does not know.
+//! Checks that refuse servers which the model does not know.
 
 use crate::measured::{Kind, Measured};
 use crate::refusal::Refusal;
 use std::collections::HashMap;
 
-/// Largest part of execution in sleeps that nothing explains.
+/// Largest part of execution that may be spent in sleeps outside of disks and logs.
 const MAX_SLEEP: f64 = 0.25;
 /// Largest part of the threads' time for receiving and replying.
 const MAX_NETWORK: f64 = 0.3;
 /// Largest part of the disks' bytes that may be other programs'.
 const MAX_FOREIGN: f64 = 0.25;
-/// What takes less of the execution time decides nothing.
+/// Part of the execution time below which a resource does not decide the prediction.
 const MATTERS: f64 = 0.1;
 /// Largest part of the waits for logs that may be for a second log.
 const MAX_OTHER_LOGS: f64 = 0.2;
@@ -29,7 +29,7 @@ fn longest_sleep(m: &Measured) -> &'static str {
         .map_or("lock", |(name, _)| name)
 }
 
-/// Refuses what no simulation would get right.
+/// Refuses windows that the simulation cannot reproduce.
 pub(crate) fn check(m: &Measured) -> Result<(), Refusal> {
     let mean = m.per_request(|k| k.mean);
     let asleep = (m.per_request(Kind::sleep) + m.upcall) / (mean + m.upcall).max(1e-12);
@@ -45,7 +45,7 @@ pub(crate) fn check(m: &Measured) -> Result<(), Refusal> {
     }
     let network = m.receive + m.reply;
     let cpu = m.per_request(|k| k.cpu);
-    // Full CPUs make threads wait there, too, and the simulation knows of them.
+    // Waits for full CPUs while receiving and replying are left out: the simulation has them.
     let beyond = (network - (m.cpu_busy / m.rate - cpu).max(0.0)).max(0.0);
     let part = beyond / (network + mean).max(1e-12);
     if part > MAX_NETWORK && network > 2.0 * cpu.max(20e-6) {

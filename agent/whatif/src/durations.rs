@@ -4,7 +4,7 @@ use nfscope_model::Histogram;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// How a duration varies.
+/// Distribution of a duration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Durations {
     /// Always the same.
@@ -13,12 +13,12 @@ pub enum Durations {
     Even(f64),
     /// Exponential with this mean.
     Exponential(f64),
-    /// As a histogram has it: upper ends of accumulated shares, each with its value.
+    /// Distribution of a histogram: each value with the upper end of its accumulated share.
     Measured(Vec<(f64, f64)>),
 }
 
 impl Durations {
-    /// The values of a histogram, each at the place of its bucket, moved so that the mean is exact; `None` without values.
+    /// Values of a histogram, each at the place of its bucket and scaled so that the mean is exact; `None` without values.
     pub fn of(h: &Histogram) -> Option<Durations> {
         let (mean, n) = (h.mean()?, h.count() as f64);
         let mut shares = Vec::new();
@@ -50,7 +50,7 @@ impl Durations {
         }
     }
 
-    /// The same with another mean.
+    /// The distribution scaled to another mean.
     pub fn with_mean(&self, mean: f64) -> Durations {
         let old = self.mean();
         match self {
@@ -77,7 +77,7 @@ impl Durations {
     }
 }
 
-/// One of several, by weight.
+/// Index of one of several, drawn by weight.
 pub(crate) fn pick(weights: &[f64], random: &mut SmallRng) -> usize {
     let mut at = random.random::<f64>() * weights.iter().sum::<f64>();
     let found = weights.iter().position(|w| {

@@ -32,7 +32,7 @@ pub use text::{render, render_fullest, render_list, render_worth};
 use nfscope_model::family as f;
 use nfscope_model::family::Info;
 
-/// The families that are read of a window.
+/// Families of a window that the model reads.
 pub const FAMILIES: &[&Info] = &[
     &f::RPC_DURATION.info,
     &f::RPC_PHASE.info,

@@ -1,4 +1,4 @@
-//! What the model needs of a window, or why it is not there.
+//! Measurements that the model needs of a window, or the reason why one is missing.
 
 use crate::refusal::{MIN_REQUESTS, Refusal};
 use crate::storage::{MeasuredDisk, MeasuredLog, disk, foreign, log};
@@ -7,7 +7,7 @@ use nfscope_model::{Histogram, Window, family as f, phase};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Parts of a COMPOUND that are no request by themselves.
+/// Operations of a COMPOUND that are no request by themselves.
 const FRAMING: [&str; 6] = [
     "sequence",
     "putfh",
@@ -16,15 +16,15 @@ const FRAMING: [&str; 6] = [
     "savefh",
     "restorefh",
 ];
-/// Parts that are a request only where nothing else is.
+/// Operations that count as a request only in a COMPOUND without another one.
 const SECONDARY: [&str; 2] = ["getattr", "access"];
 
-/// One kind of request.
+/// Requests of one version and operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Kind {
     pub version: String,
     pub op: String,
-    /// Requests of it.
+    /// Number of requests.
     pub count: f64,
     pub mean: f64,
     pub p99: f64,
@@ -33,7 +33,7 @@ pub(crate) struct Kind {
     pub runqueue: f64,
     pub log: f64,
     pub disk: f64,
-    /// Asleep outside of disks and logs, by phase.
+    /// Time asleep outside of disks and logs, by phase.
     pub asleep: Vec<(&'static str, f64)>,
 }
 
@@ -50,25 +50,25 @@ pub(crate) struct Measured {
     pub residence: f64,
     pub queue: f64,
     pub queue_p99: f64,
-    /// Per request: socket and authentication, parts of COMPOUNDs that are no kind, reply.
+    /// CPU seconds per request: socket and authentication, operations of COMPOUNDs that are no kind, reply.
     pub receive: f64,
     pub framing: f64,
     pub reply: f64,
-    /// Per request: asleep for an upcall before its execution.
+    /// Seconds asleep for an upcall per request, before its execution.
     pub upcall: f64,
     pub kinds: Vec<Kind>,
-    /// Threads and requests of each pool.
+    /// Number of threads and of requests of each pool.
     pub pools: Vec<(usize, f64)>,
     pub cpus: usize,
     /// CPU seconds per second.
     pub cpu_busy: f64,
     pub log: Option<MeasuredLog>,
     pub disk: Option<MeasuredDisk>,
-    /// Mean bytes of a WRITE; `None` where there was none.
+    /// Mean bytes of a WRITE; `None` without WRITEs.
     pub write_bytes: Option<f64>,
-    /// Of the bytes of the exports' disks, those of other programs; `None` where it is not known.
+    /// Part of the bytes of the exports' disks that belongs to other programs; `None` where it is not known.
     pub foreign: Option<f64>,
-    /// Whether all clients are programs on the server itself.
+    /// True if all clients are programs on the server itself.
     pub clients_are_local: bool,
     /// Requests per second and mean execution time of a request, by client.
     pub clients: Vec<(f64, f64)>,
@@ -166,7 +166,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// A simulation of figures that contradict each other would take memory and time without a bound.
+    /// Refuses figures that contradict each other: their simulation would take memory and time without a bound.
     fn is_plausible(&self, seconds: f64) -> Result<(), Refusal> {
         let kinds = || self.kinds.iter();
         let parts = |k: &Kind| [k.mean, k.cpu, k.log, k.disk, k.sleep(), k.runqueue];
@@ -185,7 +185,7 @@ impl Measured {
             ("number of threads", self.threads() as f64, 65_536.0),
             ("number of CPUs", self.cpus as f64, 65_536.0),
         ] {
-            // What is no number is not in the range either.
+            // NaN is not in the range either.
             if !(0.0..=most).contains(&value) {
                 return Err(Refusal::Implausible(what));
             }
@@ -202,13 +202,13 @@ impl Measured {
         self.kinds.iter().map(|k| k.count).sum()
     }
 
-    /// Mean of a part of the requests' execution.
+    /// Mean per request of a part of the execution.
     pub fn per_request(&self, part: impl Fn(&Kind) -> f64) -> f64 {
         self.kinds.iter().map(|k| part(k) * k.count).sum::<f64>() / self.requests().max(1e-12)
     }
 }
 
-/// The larger one; what is no number wins.
+/// The larger of two durations; NaN or a negative one counts as larger.
 fn longer(a: f64, b: f64) -> f64 {
     match a.is_nan() || b.is_nan() || a < 0.0 || b < 0.0 {
         true => f64::NAN,
@@ -216,7 +216,7 @@ fn longer(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Addresses of the loopback network.
+/// Returns true for an address of the loopback network.
 fn is_local(address: &str) -> bool {
     let address: Result<IpAddr, _> = address.parse();
     address.is_ok_and(|a| a.is_loopback())
@@ -228,7 +228,7 @@ fn write_bytes(w: &Window) -> Option<f64> {
     all.mean().filter(|bytes| *bytes > 0.0)
 }
 
-/// Kinds of requests, and seconds per request that belong to none.
+/// Kinds of requests, and seconds per request of operations that belong to no kind.
 fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>, f64)> {
     let mut out = Vec::new();
     let mut framing = 0.0;
@@ -241,7 +241,7 @@ fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>
             .filter(|o| !inner(o))
             .map(|o| o.durations.count() as f64)
             .sum();
-        // More than one of them in a COMPOUND: together they are one request.
+        // COMPOUNDs with more than one of these operations: together the operations are one request.
         let scale = if main > *requests {
             requests / main
         } else {
@@ -268,7 +268,7 @@ fn kinds(parts: &[WindowOp], requests: &HashMap<&str, f64>) -> Option<(Vec<Kind>
     (!out.is_empty()).then_some((out, framing / all.max(1.0)))
 }
 
-/// `times`: operations in one request.
+/// Builds a kind of request. `times` is the number of its operations in one request.
 fn kind(o: &WindowOp, count: f64, times: f64) -> Option<Kind> {
     let phases = o.phases?;
     let n = o.durations.count() as f64 / times;

@@ -1,9 +1,9 @@
-//! What a run shows: its counts while it goes on, and its result.
+//! Counts of a run while it goes on, and its result.
 
 use crate::server::Server;
 use nfscope_stats::mean_interval::Interval;
 
-/// Batches of a run.
+/// Batches of a run, for the error of its rate.
 pub(crate) const BATCHES: usize = 10;
 
 /// Times of one class.
@@ -17,12 +17,12 @@ pub struct ClassResult {
     pub p99: f64,
 }
 
-/// What a run shows.
+/// Result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Requests per second.
     pub rate: f64,
-    /// Half the width of its 95 % interval, relative.
+    /// Half the width of the rate's 95 % interval, relative to the rate.
     pub rate_error: f64,
     /// Mean residence.
     pub residence: f64,
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub queue: f64,
     /// 99th percentile of the wait for a thread.
     pub queue_p99: f64,
-    /// By class, in the server's order.
+    /// Results by class, in the server's order.
     pub classes: Vec<ClassResult>,
     /// Mean wait for the log.
     pub log_wait: f64,
@@ -38,11 +38,11 @@ pub struct Outcome {
     pub commit: f64,
     /// Waits that one commit served, on average.
     pub waits_per_commit: f64,
-    /// Part of the threads' time with a request.
+    /// Part of the threads' time in which they have a request.
     pub threads_used: f64,
-    /// Part of the CPUs' time.
+    /// Part of the CPUs' time in which they are busy.
     pub cpu_used: f64,
-    /// Part of the time with a commit under way.
+    /// Part of the time in which a commit is under way.
     pub log_used: f64,
     /// Disk requests under way, on average.
     pub disk_in_flight: f64,

@@ -1,4 +1,4 @@
-//! What a change would do to a server.
+//! Predicts what a change would do to a server.
 
 use crate::assumptions::assumptions;
 use crate::calibrate::{Variant, variants};
@@ -13,27 +13,28 @@ use crate::write_size::by_byte;
 use nfscope_model::Window;
 use serde::Serialize;
 
-/// Requests of a run: an agent's budget. Runs of ten times as many differ by less than the interval's least width.
+/// Requests of a run, within an agent's CPU budget. Runs of ten times the length differ by less than the interval's least width.
 pub(crate) const LENGTH: Length = Length {
     requests: 4000,
     seed: 1,
 };
-/// No interval is narrower than so much to each side: what the lab showed the model to be worth.
+/// Least half width of an interval, relative: the model's error in the lab.
 const LEAST: f64 = 0.05;
 
-/// Nothing is predicted where everything by request and everything by byte differ by so many times.
+/// Factor between the outcome with all costs per request and the one with all costs per byte, from which on a change of the WRITE size is
+/// refused.
 const WIDEST: f64 = 1.5;
 
-/// A value before and after, with the interval of the latter.
+/// A value before and after a change, with the interval of the latter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Predicted {
-    /// As it was measured.
+    /// Measured value, before the change.
     pub before: f64,
     /// Most likely value.
     pub after: f64,
-    /// Interval.
+    /// Low end of the interval.
     pub low: f64,
-    /// Interval.
+    /// High end of the interval.
     pub high: f64,
 }
 
@@ -50,7 +51,7 @@ pub struct PredictedOp {
     pub p99: Predicted,
 }
 
-/// How much of something is in use after the change.
+/// Utilization of a resource after the change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Used {
     /// threads, CPUs, log.
@@ -59,19 +60,19 @@ pub struct Used {
     pub utilization: f64,
 }
 
-/// CPUs in use by more than this decide what comes of a change.
+/// Part of the CPUs in use above which other programs' CPU time is taken to decide the outcome.
 const BUSY: f64 = 0.7;
-/// Where the CPUs are full, the scheduler decides who waits, and the model does not know it.
+/// Part of the CPUs in use above which the scheduler decides who waits, which the model does not know.
 const FULL_CPUS: f64 = 0.95;
-/// Times in the server may be off by so much there.
+/// Half width of the interval of a time in the server where the CPUs are full, relative.
 const SCHEDULER: f64 = 0.5;
 
-/// What a change would do.
+/// Predicted effect of a change.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The change.
     pub change: Change,
-    /// nfsd threads of each pool after it; empty where the change is not about threads.
+    /// nfsd threads of each pool after the change; empty where the change is not about threads.
     pub threads_by_pool: Vec<u32>,
     /// Requests per second.
     pub rate: Predicted,
@@ -79,7 +80,7 @@ pub struct Prediction {
     pub residence: Predicted,
     /// Mean wait for a thread in seconds.
     pub queue: Predicted,
-    /// 99th percentile of it.
+    /// 99th percentile of the wait for a thread, in seconds.
     pub queue_p99: Predicted,
     /// Operations, those with the most time first.
     pub ops: Vec<PredictedOp>,
@@ -87,14 +88,14 @@ pub struct Prediction {
     pub used: Vec<Used>,
     /// Requests and residence of the model without the change, relative to what was measured.
     pub calibration: [f64; 2],
-    /// What the prediction rests on.
+    /// Assumptions of the prediction.
     pub assumptions: Vec<String>,
 }
 
-/// Predicts what a change would do.
+/// Predicts the effect of a change.
 ///
 /// # Errors
-/// When the window cannot tell; the refusal says why.
+/// When the window is not enough for a prediction; the refusal says why.
 pub fn predict(w: &Window, change: &Change) -> Result<Prediction, Refusal> {
     let m = Measured::of(w)?;
     let variants = variants(&m, LENGTH)?;
@@ -114,7 +115,7 @@ pub(crate) fn with(
         let server = changed(m, &v.server, change)?;
         after.push(simulate(&server, LENGTH));
     }
-    // What of a commit is not the device's time, and waits for locks, may shrink with the device, or stay.
+    // The part of a commit that is not the device's time, and waits for locks, may shrink with the device or stay.
     let relief = match &m.log {
         Some(log) if change.log_seconds.is_some() => relieved(log, variants, change, m)?,
         _ => Vec::new(),
@@ -150,7 +151,7 @@ pub(crate) fn with(
             .chain(also(&larger))
             .map(one)
             .collect();
-        // Between what costs by request and what costs by byte nothing is known: the middle.
+        // The likely value is the geometric mean of the two ends, because nothing is known of costs between "per request" and "per byte".
         let likely = match larger.first() {
             Some(o) => (all[0] * one((&variants[0], o))).sqrt(),
             None => all[0],
@@ -223,7 +224,7 @@ pub(crate) fn with(
     })
 }
 
-/// The outcomes where all of a commit and of the waits for locks takes as many times less as the log's device does.
+/// Outcomes under the assumption that the whole commit and the waits for locks shrink by the factor of the log's device.
 fn relieved(
     log: &MeasuredLog,
     variants: &[Variant],
@@ -243,7 +244,8 @@ fn relieved(
     variants.iter().map(one).collect()
 }
 
-/// The outcomes where the CPU time of other programs does not grow with the requests. It matters where the CPUs are to become full.
+/// Outcomes under the assumption that the CPU time of other programs does not grow with the requests. The assumption matters where the CPUs
+/// are to become full.
 fn programs_stay(
     m: &Measured,
     variants: &[Variant],
@@ -262,7 +264,7 @@ fn programs_stay(
     variants.iter().zip(after).map(one).collect()
 }
 
-/// The outcomes where all that can cost by byte does.
+/// Outcomes under the assumption that every cost that can grow with the bytes does.
 fn resized(
     m: &Measured,
     variants: &[Variant],
@@ -276,7 +278,8 @@ fn resized(
     variants.iter().map(one).collect()
 }
 
-/// What was measured, times what the simulation says of the change. Where the simulation was far off, what it says alone.
+/// The measured value times the simulated ratio of after to before. If the simulation was off by a factor of two, the simulated value
+/// alone.
 fn scaled(measured: f64, base: f64, after: f64) -> f64 {
     let ratio = base / measured.max(1e-12);
     if (0.5..2.0).contains(&ratio) {
@@ -286,7 +289,7 @@ fn scaled(measured: f64, base: f64, after: f64) -> f64 {
     }
 }
 
-/// So many threads as the kernel spreads them over so many pools (/proc/fs/nfsd/threads).
+/// Threads of each pool, as the kernel spreads a total over the pools (/proc/fs/nfsd/threads).
 fn by_pool(threads: u32, pools: usize) -> Vec<u32> {
     let pools = pools.max(1) as u32;
     let one = |i| (threads / pools + u32::from(i < threads % pools)).max(1);
@@ -322,7 +325,7 @@ fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Ref
             let before = c.streams as f64;
             c.streams = (before * times).round().max(1.0) as usize;
             let really = c.streams as f64 / before;
-            // What rounding adds or takes, the pause gives back.
+            // The pause makes up for the rounding of the number of streams.
             let pace = |mean: f64| mean * really / times;
             c.pace = match c.pace {
                 Pace::Think(mean) => Pace::Think(pace(mean)),
@@ -333,7 +336,7 @@ fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Ref
     Ok(s)
 }
 
-/// The log on a device that takes so long for a request.
+/// The log on a device that takes `seconds` for one request.
 fn log_on(log: &Log, measured: &MeasuredLog, seconds: f64) -> Result<Log, Refusal> {
     let (_, device, path) = measured
         .device

@@ -1,4 +1,4 @@
-//! Which changes would be worth most.
+//! Ranks the changes that an admin can make.
 
 use crate::calibrate::variants;
 use crate::change::{Change, Part};
@@ -8,41 +8,41 @@ use crate::refusal::Refusal;
 use nfscope_model::Window;
 use serde::Serialize;
 
-/// A device that is fast today.
+/// Seconds per request of a device that is fast today.
 const FAST_DEVICE: f64 = 100e-6;
-/// A device is worth replacing if it takes so many times as long.
+/// A device is worth replacing if it takes more than this many times [`FAST_DEVICE`].
 const MUCH_FASTER: f64 = 2.0;
-/// Of a request's time in the server: less than this is not worth a device.
+/// Least part of a request's time in the server that a device must have to be worth replacing.
 const MIN_PART: f64 = 0.05;
-/// More threads than this are nobody's advice.
+/// Largest number of nfsd threads that is recommended.
 const MAX_THREADS: usize = 1024;
 /// A number of threads is enough if the best one gains no more than this over it.
 const ENOUGH: f64 = 1.05;
-/// A smaller gain is none.
+/// Least gain that counts as one.
 pub const MIN_GAIN: f64 = 1.1;
 
-/// A change and what it would be worth.
+/// A change and its gain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plausible {
-    /// How many times as many requests per second, or how many times shorter a stay in the server, whichever is more.
+    /// Factor of requests per second after the change, or of time in the server before it, whichever is larger.
     pub gain: f64,
-    /// Low end of its interval.
+    /// Low end of the gain's interval.
     pub gain_low: f64,
-    /// High end.
+    /// High end of the gain's interval.
     pub gain_high: f64,
-    /// True where it is the rate that gains.
+    /// True if the gain is in requests per second, false if it is in time in the server.
     pub is_rate: bool,
-    /// All of it.
+    /// Prediction of the change.
     pub prediction: Prediction,
 }
 
-/// Changes that an administrator can make, the most valuable one first; those that gain nothing are there, too. Of numbers of
-/// threads there is one: the smallest that gains nearly as much as any.
+/// Changes that an admin can make, the most valuable one first, including those that gain nothing. Among numbers of threads it lists the
+/// smallest that gains nearly as much as any.
 ///
-/// It takes some dozens of simulations of some milliseconds each.
+/// Ranking takes some dozens of simulations of some milliseconds each.
 ///
 /// # Errors
-/// When the window cannot tell; the refusal says why.
+/// When the window is not enough for a prediction; the refusal says why.
 pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
     let m = Measured::of(w)?;
     let variants = variants(&m, LENGTH)?;
@@ -96,10 +96,10 @@ pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
     Ok(all)
 }
 
-/// The server with as many times its clients as it takes until more of them bring no more requests.
+/// Predicts the server with more and more clients, until more of them bring no more requests.
 ///
 /// # Errors
-/// When the window cannot tell; the refusal says why.
+/// When the window is not enough for a prediction; the refusal says why.
 pub fn fullest(w: &Window) -> Result<Prediction, Refusal> {
     let m = Measured::of(w)?;
     let variants = variants(&m, LENGTH)?;
@@ -118,7 +118,7 @@ pub fn fullest(w: &Window) -> Result<Prediction, Refusal> {
     best.ok_or(Refusal::NoChange)
 }
 
-/// What a thread does is waited for by all that wait for a thread.
+/// Factor by which time in a thread counts: each second that a request holds a thread also delays the requests that wait for a thread.
 fn threads_factor(m: &Measured) -> f64 {
     m.residence / (m.residence - m.queue).max(1e-12)
 }
@@ -143,12 +143,12 @@ fn gain(p: Prediction) -> Plausible {
 }
 
 impl Plausible {
-    /// What of the server it changes.
+    /// The only part of the server that the change is about.
     pub fn part(&self) -> Option<Part> {
         self.prediction.change.part()
     }
 
-    /// For example: 16 threads: 1.9 to 2.3 times as many requests.
+    /// Sentence about the change, for example "16 threads: 1.9 to 2.3 times as many requests".
     pub fn sentence(&self) -> String {
         let mut change = self.prediction.change.words();
         let pools = &self.prediction.threads_by_pool;

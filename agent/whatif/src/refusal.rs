@@ -1,14 +1,14 @@
-//! Why there is no prediction.
+//! Reasons why there is no prediction.
 
 use std::fmt;
 
-/// Fewer requests say little.
+/// Least number of requests of a window for a prediction.
 pub(crate) const MIN_REQUESTS: u64 = 100;
 
-/// Why there is no prediction, and what to do.
+/// Reason why there is no prediction, and what to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// So many requests.
+    /// Requests of a window that has too few of them.
     TooFew(f64),
     /// Requests without a time of arrival.
     NoClock,
@@ -18,7 +18,7 @@ pub enum Refusal {
     NoThreads,
     /// No CPU time.
     NoCpus,
-    /// What of the server no server has: its name.
+    /// Name of a figure that no server has.
     Implausible(&'static str),
     /// Part of execution that is spent in other sleeps, and the phase with most of it.
     Sleeps(f64, &'static str),
@@ -30,9 +30,9 @@ pub enum Refusal {
     ManyLogs(f64),
     /// Measured and simulated requests per second, measured and simulated residence.
     NotReproduced([f64; 2], [f64; 2]),
-    /// The change is about what the requests do not use: its name.
+    /// Name of the part that the change is about and that the requests do not use.
     NotUsed(&'static str),
-    /// What the change is about is not measured: its name.
+    /// Name of the part that the change is about and that is not measured.
     NotMeasured(&'static str),
     /// There are no WRITEs, whose size is to change.
     NoWrites,

@@ -1,8 +1,8 @@
-//! The server as the simulation knows it.
+//! The server as the simulation models it.
 
 use crate::durations::Durations;
 
-/// What one kind of request needs.
+/// Needs of one kind of request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
     /// NFS version and operation, or a name for what remains of COMPOUNDs.
@@ -15,7 +15,7 @@ pub struct Class {
     pub disk_visits: f64,
     /// Waits for the log; the fraction is a probability.
     pub log_waits: f64,
-    /// Any other sleep, on average.
+    /// Any other sleep.
     pub sleep: Durations,
     /// CPU time after execution.
     pub reply: Durations,
@@ -24,45 +24,45 @@ pub struct Class {
 /// Threads of one pool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
-    /// How many.
+    /// Number of threads.
     pub threads: usize,
-    /// Its part of the requests.
+    /// Part of the requests that this pool gets.
     pub share: f64,
 }
 
-/// How the log becomes durable.
+/// Way in which the log becomes durable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Log {
-    /// A commit takes along all that wait when it starts, and at most so many commits run at a time.
+    /// A commit serves all requests that wait when it starts. At most `at_once` commits run at a time.
     Group {
-        /// Commits at a time.
+        /// Commits that run at a time.
         at_once: usize,
-        /// Time of one, without what the CPUs add to it.
+        /// Time of one commit, without what the CPUs add to it.
         commit: Durations,
-        /// CPU seconds of one.
+        /// CPU seconds of one commit.
         cpu: f64,
-        /// Who spends them.
+        /// Task that spends the CPU seconds.
         writer: Writer,
-        /// Seconds that a commit waits for company before it starts.
+        /// Seconds that a commit waits for more requests before it starts.
         gather: f64,
     },
-    /// Each wait takes its time, whoever else waits.
+    /// Each wait takes its own time, independent of other waits.
     Delay(Durations),
 }
 
-/// Who writes a log.
+/// Task that writes a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Writer {
-    /// A task of the log's own: half of its CPU time comes before the device's requests, and half behind.
+    /// A task of the log's own: half of its CPU time comes before the device's requests, and half after them.
     Task,
-    /// A thread that waits, when it has a CPU. It takes along whoever waits by then.
+    /// A waiting thread, when it has a CPU. Its write serves all requests that wait by then.
     Waiter,
-    /// A thread that waits, when it has a CPU. Who waited at the end of the last write is taken along.
+    /// A waiting thread, when it has a CPU. Its write serves the requests that waited at the end of the last write.
     WaiterOfClosed,
 }
 
 impl Log {
-    /// The same with other times: `new` makes the new mean of the old one.
+    /// The log with other times: `new` makes the new mean of the old one.
     pub(crate) fn with_mean(&self, new: impl Fn(f64) -> f64) -> Log {
         match self {
             Log::Group {
@@ -91,27 +91,27 @@ impl Log {
 pub struct Disk {
     /// Requests that it serves at a time; `None` for any number.
     pub at_once: Option<usize>,
-    /// Time of one.
+    /// Time of one request.
     pub service: Durations,
 }
 
-/// When a client asks again.
+/// Moment at which a client sends its next request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// So many seconds after the reply, exponential.
+    /// Seconds after the reply, exponential with this mean.
     Think(f64),
-    /// So many seconds after the last request on average, or at the reply if that is later.
+    /// Mean seconds after the last request was sent, or at the reply if that is later.
     Period(f64),
 }
 
 /// Clients of one kind, each with one request at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clients {
-    /// How many requests they have under way at most.
+    /// Most requests that the group has under way.
     pub streams: usize,
-    /// When they ask again.
+    /// Moment at which they send their next requests.
     pub pace: Pace,
-    /// Weight of each class in what they ask.
+    /// Weight of each class in their requests.
     pub mix: Vec<f64>,
 }
 
@@ -126,12 +126,13 @@ pub struct Server {
     pub cpus: usize,
     /// CPU time of the kernel and of programs for each request, outside of nfsd threads.
     pub other_cpu: Durations,
-    /// Whether that comes before nfsd's threads, as interrupts do; else it shares the CPUs with them, as programs do.
+    /// True if [`other_cpu`](Self::other_cpu) preempts nfsd's threads, as interrupts do. Otherwise it shares the CPUs with them, as
+    /// programs do.
     pub other_is_urgent: bool,
     /// The log.
     pub log: Log,
     /// The disks.
     pub disk: Disk,
-    /// Who asks.
+    /// Groups of clients.
     pub clients: Vec<Clients>,
 }

@@ -1,4 +1,4 @@
-//! What a window says of logs and disks, and of whose I/O it is.
+//! Logs and disks of a window, and the part of their I/O that is not nfsd's.
 
 use crate::durations::Durations;
 use nfscope_model::window_parts::{histograms, logs, numbers};
@@ -11,18 +11,18 @@ pub(crate) struct MeasuredLog {
     pub name: String,
     pub waits: f64,
     pub commits: f64,
-    /// Bytes written to it; `None` where they are not known.
+    /// Bytes written to the log; `None` where they are not known.
     pub bytes: Option<f64>,
     pub wait: Durations,
     pub commit: Option<Durations>,
-    /// Mean time of a write by its device, and how many of them one commit makes one after the other.
+    /// Device, mean time of a write by it, and number of writes that one commit makes one after the other.
     pub device: Option<(String, f64, f64)>,
-    /// Time of waits for other logs, as a part of all.
+    /// Time of waits for other logs, as a part of all log waits.
     pub others: f64,
 }
 
 impl MeasuredLog {
-    /// Commits by request, of so many requests.
+    /// Commits per request, for this number of requests.
     pub fn commits_by_request(&self, requests: f64) -> f64 {
         self.commits / requests.max(1e-12)
     }
@@ -34,7 +34,7 @@ pub(crate) struct MeasuredDisk {
     pub service: Durations,
     /// Mean number of requests under way while there was one.
     pub in_flight: f64,
-    /// Mean wait before the device, as a part of its time.
+    /// Mean wait before the device, as a part of the device's time.
     pub queued: f64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn log(w: &Window) -> Option<MeasuredLog> {
                 all.1 += h.sum;
             }
         }
-        // While the log is written its device is busy with that, and with little else where it is separate.
+        // The log's device is busy while the log is written. A separate one is busy with little else.
         let busy = commits.sum;
         let near = |sum: f64| (sum / busy).ln().abs();
         let (name, (n, sum)) = devices
@@ -114,20 +114,20 @@ pub(crate) fn disk(w: &Window, but: Option<&str>, read: bool) -> Option<Measured
     })
 }
 
-/// Disks that exports lie on; `None` where that is not known of every export.
+/// Disks that exports lie on; `None` if the disk of an export is not known.
 fn exported(w: &Window) -> Option<HashSet<&str>> {
     let all: HashSet<_> = numbers(w, &f::EXPORT_DEVICE).map(|(l, _)| l[1]).collect();
     (!all.is_empty() && !all.contains(f::UNKNOWN_DEVICE)).then_some(all)
 }
 
-/// A file system writes its metadata beside what it is given.
+/// Bytes that a file system may write for one byte of data, because it writes metadata, too.
 const WRITE_AMPLIFICATION: f64 = 2.0;
 
-/// Of the bytes of the disks that exports lie on, the part that other programs read and wrote.
+/// Part of the bytes of the exports' disks that other programs read and wrote.
 ///
-/// Nothing is known of OpenZFS, which reads whole records and accounts what it finds in its cache. What btrfs writes for a
-/// change is many times the change. Of writes there is only known what nfsd changed, so that a part is only foreign
-/// beyond twice that.
+/// For OpenZFS the part is not known: it reads whole records, and accounts reads that its cache serves. For btrfs it is not known either:
+/// btrfs writes many times the size of a change. For writes only the bytes that nfsd changed are known, so bytes are foreign only beyond
+/// [twice that](WRITE_AMPLIFICATION).
 pub(crate) fn foreign(w: &Window) -> Option<f64> {
     let fs: HashSet<_> = histograms(w, &f::LOG_WAIT)
         .chain(histograms(w, &f::LOG_COMMIT))

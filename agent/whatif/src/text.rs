@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const WIDTH: usize = 80;
 
-/// What `nfscope what-if` prints of one change.
+/// Text of `nfscope what-if` for one change.
 pub fn render(p: &Prediction, source: &str) -> String {
     let mut out = format!("{source}: what if it had {}?\n\n", p.change.words());
     let row = |name: &str, v: &Predicted, unit: &dyn Fn(f64) -> String| {
@@ -62,7 +62,7 @@ pub fn render(p: &Prediction, source: &str) -> String {
     out
 }
 
-/// What `nfscope what-if` prints without a change.
+/// Text of `nfscope what-if` without a change.
 pub fn render_list(all: &[Plausible], source: &str) -> String {
     let mut out = format!("{source}: what would be worth most\n\n");
     for (n, p) in all.iter().enumerate() {
@@ -77,7 +77,7 @@ pub fn render_list(all: &[Plausible], source: &str) -> String {
     out
 }
 
-/// The changes of [`plausible`](crate::plausible), below what a diagnosis has found; or why there are none.
+/// Text of the changes of [`plausible`](crate::plausible) below the findings of a diagnosis, or why there are none.
 pub fn render_worth(changes: &Result<Vec<Plausible>, Refusal>) -> String {
     match changes {
         Ok(all) => {
@@ -95,7 +95,7 @@ pub fn render_worth(changes: &Result<Vec<Plausible>, Refusal>) -> String {
     }
 }
 
-/// What more clients would make of a server, below its capacity; or why that is not known.
+/// Text about a server with more clients, below its capacity, or why it is not known.
 pub fn render_fullest(fullest: &Result<Prediction, Refusal>) -> String {
     let mut out = String::from("\nBy the model of nfscope what-if:\n");
     let text = match fullest {
@@ -115,7 +115,7 @@ pub fn render_fullest(fullest: &Result<Prediction, Refusal>) -> String {
 }
 
 impl Prediction {
-    /// What keeps the server from more requests then.
+    /// Sentence about the resource that limits the requests after the change.
     pub fn next_limit(&self) -> String {
         let used = |name: &str| {
             let found = self.used.iter().find(|u| u.resource == name);

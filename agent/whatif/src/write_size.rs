@@ -1,8 +1,8 @@
 //! WRITEs of another size.
 //!
-//! One recording does not tell what costs by request from what costs by byte. Both ends are simulated: everything by request, so
-//! that nothing changes, and everything by byte. What cannot grow with the bytes is left out of the second one: a log that
-//! has fewer bytes than the WRITEs stored has no data in it, and neither have the logs of XFS and btrfs.
+//! A single recording does not distinguish costs per request from costs per byte. Both ends are simulated: all costs per request, which
+//! changes nothing, and all costs per byte. The second one leaves out what cannot grow with the bytes. A log that has fewer bytes than the
+//! WRITEs stored has no data in it, and neither have the logs of XFS and btrfs.
 
 use crate::durations::Durations;
 use crate::measured::Measured;
@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::server::Server;
 use crate::storage::MeasuredLog;
 
-/// The server if all of a WRITE's cost that can grow with its bytes does.
+/// The server under the assumption that every cost of a WRITE that can grow with its bytes does.
 pub(crate) fn by_byte(m: &Measured, server: &Server, bytes: u64) -> Result<Server, Refusal> {
     let before = m.write_bytes.ok_or(Refusal::NoWrites)?;
     let times = bytes as f64 / before;
@@ -39,7 +39,7 @@ pub(crate) fn by_byte(m: &Measured, server: &Server, bytes: u64) -> Result<Serve
     Ok(s)
 }
 
-/// Of the log's bytes, the most that can be data of WRITEs that stored so many bytes.
+/// Largest part of the log's bytes that can be data of WRITEs, which stored `written` bytes.
 fn data_in(log: &MeasuredLog, written: f64) -> f64 {
     match log.bytes {
         _ if log.fs == "xfs" || log.fs == "btrfs" => 0.0,

@@ -1,4 +1,4 @@
-//! The simulation against results that are known exactly.
+//! Compares the simulation with queues whose results are known exactly.
 
 #![allow(missing_docs)]
 
@@ -9,7 +9,7 @@ use nfscope_whatif::simulation::{Length, simulate};
 
 const NONE: Durations = Constant(0.0);
 
-/// Requests that need nothing but what a test adds.
+/// A server whose requests need nothing but what a test adds.
 fn server(streams: usize, think: f64, threads: usize) -> Server {
     Server {
         classes: vec![Class {
@@ -50,7 +50,7 @@ fn near(value: f64, truth: f64, part: f64) {
     assert!((value / truth - 1.0).abs() < part, "{value}, not {truth}");
 }
 
-/// So many clients that arrivals are Poisson.
+/// A server with clients enough to make arrivals Poisson.
 fn open(rate: f64, threads: usize) -> Server {
     server(4000, 4000.0 / rate, threads)
 }
@@ -85,7 +85,7 @@ fn threads_are_an_m_m_c_queue() {
         s.classes[0].log_waits = 1.0;
         s.log = Log::Delay(Exponential(0.01));
         let o = run(&s, 300_000);
-        // A finite number of clients asks a little less.
+        // A finite number of clients offers a little less load.
         let offered = o.rate * 0.01;
         let wait = erlang_c(threads, offered) * 0.01 / (threads as f64 - offered);
         near(o.queue, wait, 0.1);
@@ -128,7 +128,7 @@ fn a_closed_network_agrees_with_mean_value_analysis() {
 
 #[test]
 fn a_log_commits_all_that_wait_at_its_start() {
-    // A commit serves those that came during the last one: a request waits for one commit and then for its own.
+    // A commit serves the requests that came during the last one: a request waits for one commit and then for its own.
     for (threads, rate) in [
         (1, 125.0),
         (2, 125.0),
@@ -154,7 +154,7 @@ fn a_log_commits_all_that_wait_at_its_start() {
 
 #[test]
 fn a_log_whose_writer_needs_cpu_time_commits_all_the_same() {
-    // On a CPU that nobody else needs, its time is a part of the commit's.
+    // On a CPU that no other task needs, the CPU time of the writer is a part of the commit's.
     for threads in [1, 8, 28] {
         let mut s = server(28, 0.0, threads);
         s.classes[0].log_waits = 1.0;
@@ -227,7 +227,7 @@ fn a_simulation_that_rests_sleeps_often_and_says_the_same() {
     fn number(text: &str) -> u64 {
         text.trim().parse().unwrap()
     }
-    /// Nanoseconds on a CPU so far, and how often this thread has gone to sleep by itself (proc_pid_status(5)).
+    /// Nanoseconds on a CPU so far, and voluntary context switches of this thread (proc_pid_status(5)).
     fn this_thread() -> [u64; 2] {
         let read =
             |name: &str| std::fs::read_to_string(format!("/proc/thread-self/{name}")).unwrap();
@@ -247,7 +247,7 @@ fn a_simulation_that_rests_sleeps_often_and_says_the_same() {
         let outcome = run(&server, 20_000);
         let (after, took) = (this_thread(), began.elapsed().as_nanos());
         let (cpu, sleeps) = (after[0] - before[0], after[1] - before[1]);
-        // A rest after 0.2 ms, and as long as nine of them. Where the host takes its CPU away, both are less.
+        // A rest comes after 0.2 ms and takes nine times as long. Where the host takes its CPU away, both are less.
         assert!(
             cpu > 0 && sleeps >= cpu / 1_000_000,
             "{sleeps} sleeps in {cpu} ns"

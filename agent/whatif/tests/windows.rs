@@ -18,12 +18,12 @@ fn times<const N: usize>(of: &Family<N>, n: u64, mean: f64) -> Histogram {
     h
 }
 
-/// What a server does in ten seconds for clients with a small synchronous WRITE each, again and again.
+/// Load of ten seconds: clients that each send one small synchronous WRITE after the other.
 struct Writes {
     clients: u64,
     threads: u64,
     rate: f64,
-    /// Seconds of each WRITE.
+    /// Seconds of each WRITE by phase.
     log: f64,
     lock: f64,
     cpu: f64,
@@ -32,7 +32,7 @@ struct Writes {
     cycle: f64,
 }
 
-/// The lab's server of ext4 on a log of 8 ms with these threads: a wait is two commits of two requests to the device.
+/// The lab's ext4 server with this number of threads and a log of 8 ms: a wait is two commits of two requests to the device.
 fn ext4(threads: u64) -> Writes {
     Writes {
         clients: 28,
@@ -52,7 +52,7 @@ impl Writes {
         let n = (self.rate * SECONDS) as u64;
         let all = n as f64;
         let executed = self.log + self.lock + self.cpu + 0.0003;
-        // Those that have no thread wait for one.
+        // Requests without a thread wait for one.
         let under_way = (self.rate * self.cycle).min(self.clients as f64);
         let busy = self.rate * executed;
         let queue = match busy > 0.9 * self.threads as f64 {
@@ -210,7 +210,7 @@ fn a_server_that_the_model_does_not_know_gets_no_prediction() {
         ..ext4(8)
     };
     assert!(matches!(refused(locks), Refusal::Sleeps(_, "lock")));
-    // Execution of 32 ms by 8 threads cannot make so many.
+    // Eight threads that execute for 32 ms cannot serve 900 WRITEs per second.
     let odd = Writes {
         rate: 900.0,
         ..ext4(8)
@@ -243,7 +243,7 @@ fn a_prediction_is_the_same_each_time() {
     assert_eq!(predict(&w, &threads(32)), predict(&w, &threads(32)));
 }
 
-/// The disks' reads and writes, and those that nfsd's threads caused, in bytes.
+/// A window with reads and writes of the disks, and those that nfsd's threads caused, in bytes.
 fn with_disks(w: Writes, all: [f64; 2], own: [f64; 2]) -> Window {
     let n = w.rate * SECONDS;
     let mut w = w.window();
@@ -265,7 +265,7 @@ fn a_disk_that_other_programs_flood_gets_no_prediction() {
     }
     let words = predict(&flooded, &threads(32)).unwrap_err().to_string();
     assert!(words.contains("80 % of the bytes"), "{words}");
-    // By writes, too, as far as they are more than a file system writes beside what it is given.
+    // Foreign writes count as far as they exceed what a file system writes beside the data.
     let written = with_disks(ext4(8), [0.0, 9e8], [0.0, 1e8]);
     assert!(matches!(
         predict(&written, &threads(32)),
@@ -280,7 +280,7 @@ fn a_disk_that_other_programs_flood_gets_no_prediction() {
             Err(Refusal::ForeignDisk(_))
         ));
     }
-    // Elsewhere: no export lies on that disk.
+    // No export lies on the disk with foreign I/O.
     let mut elsewhere = with_disks(ext4(8), [9e8, 1e8], [1e8, 1e8]);
     let export = ["/srv", "sdb"];
     elsewhere.delta.gauge(&f::EXPORT_DEVICE, export, 1.0);
@@ -299,7 +299,7 @@ fn write_size(bytes: u64) -> Change {
 
 #[test]
 fn larger_writes_are_predicted_where_their_bytes_can_cost_little() {
-    // Less in the log than the WRITEs stored: their data is not there, and the log costs no more.
+    // The log has fewer bytes than the WRITEs stored: their data is not in it, and the log costs no more.
     let mut w = ext4(8).window();
     let log = ["ext4", "dm-0", "separate"];
     w.delta.counter(&f::LOG_BYTES, log, 1e6);
@@ -312,7 +312,7 @@ fn larger_writes_are_predicted_where_their_bytes_can_cost_little() {
         "{:?}",
         p.assumptions
     );
-    // Data may be in a log with more bytes, which then takes longer.
+    // A log with more bytes than the WRITEs may have their data, and then takes longer.
     let mut w = ext4(8).window();
     w.delta.counter(&f::LOG_BYTES, log, 20e6);
     let refused = predict(&w, &write_size(1 << 20)).unwrap_err();
@@ -369,7 +369,7 @@ fn more_clients_fill_a_server_until_something_is_full() {
     assert_ne!(p.used[0].utilization, 0.0);
 }
 
-/// The agent computes this beside its work: no window may end it, whatever a host or another release says.
+/// The agent predicts beside its work: no window, of any host or release, may end it.
 #[test]
 fn no_window_is_too_odd() {
     let odd = [0.0, -1.0, 1e-9, 1e6, 1e18, 1e300, f64::NAN];

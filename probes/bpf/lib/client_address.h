@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Addresses of clients, as IPv6 has them: those of IPv4 are mapped. */
+/* Addresses of clients in the form of IPv6; those of IPv4 are mapped. */
 #ifndef NFSCOPE_CLIENT_ADDRESS_H
 #define NFSCOPE_CLIENT_ADDRESS_H
 

@@ -21,7 +21,7 @@ struct time_hist {
 	u64 count[TIME_BUCKETS];
 };
 
-/* floor(log2(v)) by the table's eight bits at a time; small values, which are the most, first. */
+/* floor(log2(v)) by eight bits of the table at a time; small values, which are the most frequent, first. */
 static __always_inline u64 log2_u64(u64 v)
 {
 	u64 shift;
@@ -31,18 +31,18 @@ static __always_inline u64 log2_u64(u64 v)
 	else if (v < 1ULL << 40)
 		shift = v < 1ULL << 32 ? 24 : 32;
 	else
-		return v >> 48 ? 48 : 40; /* more than any table here asks for */
+		return v >> 48 ? 48 : 40; /* more than any table needs */
 	v >>= shift;
 	barrier_var(v);
 	return v < 256 ? shift + power_of[v] : 0;
 }
 
-/* The bucket of a duration, 0 to TIME_BUCKETS - 1. */
+/* Bucket of a duration, 0 to TIME_BUCKETS - 1. */
 static __always_inline u64 time_bucket(u64 ns)
 {
 	u64 e = log2_u64(ns), cell, b;
 
-	/* The compiler knows what follows from what; verifiers want to see each bound on the value that is used. */
+	/* The compiler derives bounds from other values; verifiers want to see each bound on the value that is used. */
 	barrier_var(e);
 	if (e >= TIME_POWERS)
 		return TIME_BUCKETS - 1;
@@ -59,7 +59,7 @@ static __always_inline u64 time_bucket(u64 ns)
 	return b + (ns > time_edge_ns[b]);
 }
 
-/* The power of two that holds a size or a small count: bucket i holds values up to and including 2^i. */
+/* Power of two that holds a size or a small count: bucket i holds values up to and including 2^i. */
 static __always_inline u64 size_bucket(u64 v, u64 buckets)
 {
 	u64 b = v > 1 ? log2_u64(v - 1) + 1 : 0;

@@ -3,8 +3,8 @@
  * The kernel types that the probes read, with the fields that they read and no others. Every access is relocated
  * (CO-RE) against the running kernel's BTF, that of its modules included; layout and order here mean nothing.
  *
- * Where kernels differ, the difference stands here and nowhere else, with the commit or the release that made it and
- * when it may go.
+ * Differences between kernels stand here and nowhere else, each with the commit or the release that made it, and when
+ * support for it may end.
  */
 #ifndef NFSCOPE_KERNEL_H
 #define NFSCOPE_KERNEL_H
@@ -100,7 +100,7 @@ struct net {
 	struct ns_common ns;
 };
 
-/* What a daemon fills: net/sunrpc/cache.c. */
+/* Cache that a daemon fills: net/sunrpc/cache.c. */
 struct cache_detail {
 	struct net *net;
 	char *name;
@@ -118,9 +118,9 @@ struct svc_serv {
 	char *sv_name;
 	unsigned int sv_nrthreads;
 	unsigned int sv_maxconn; /* most connections; 0: the kernel's own limit. Until 6.13 */
-	struct list_head sv_permsocks; /* what it listens on */
-	struct list_head sv_tempsocks; /* what it has accepted */
-	int sv_tmpcnt; /* of these, those that the limit is for */
+	struct list_head sv_permsocks; /* sockets on which it listens */
+	struct list_head sv_tempsocks; /* connections that it has accepted */
+	int sv_tmpcnt; /* connections for which the limit is */
 };
 
 /* An address as user space has it, too: sockaddr_in, sockaddr_in6. */
@@ -138,7 +138,8 @@ struct svc_xprt {
 	struct __kernel_sockaddr_storage xpt_remote; /* its client's address */
 };
 
-/* What a kernel thread was started with: kernel/kthread.c. Of a service's thread it is its struct svc_rqst. */
+/* Argument with which a kernel thread was started (kernel/kthread.c). For a thread of an RPC service it is its struct
+ * svc_rqst. */
 struct kthread {
 	void *data;
 };
@@ -208,7 +209,7 @@ struct tcp_sock {
 	u32 snd_una; /* the first byte that is not acknowledged */
 	u32 write_seq; /* behind the last byte that is to be sent */
 	u32 packets_out; /* sent, and neither acknowledged nor timed out for good */
-	u32 snd_wnd; /* how much the client takes */
+	u32 snd_wnd; /* bytes that the client takes */
 	u64 delivered_mstamp; /* data arrived last, or was sent while none was on its way: CLOCK_MONOTONIC, us */
 	u32 srtt_us; /* eight times the smoothed round-trip time */
 	u64 tcp_mstamp; /* when the last segment was received or sent: microseconds of CLOCK_MONOTONIC */
@@ -339,7 +340,7 @@ struct nfs4_client {
 	u64 cl_time; /* of its last renewal; 0 once it is expired */
 };
 
-/* A delegation and a layout begin with it. */
+/* Common part of NFSv4 state: a delegation and a layout begin with it. */
 struct nfs4_stid {
 	struct {
 		u32 si_generation;
@@ -524,7 +525,7 @@ enum req_flag_bits {
 	__REQ_FUA = 0, /* its value moves between kernels: always by bpf_core_enum_value() */
 };
 
-/* Any structure that begins with a number of eight and of four bytes: what load64() and load32() pretend to read. */
+/* Any structure that begins with a number of eight and of four bytes: load64() and load32() pretend to read it. */
 struct timespec64 {
 	s64 tv_sec;
 };
@@ -535,8 +536,7 @@ struct refcount_struct {
 	} refs;
 };
 
-/* Some 130 numbers of eight bytes and nothing else, in every kernel that speaks TCP: what NUMBERS_AT() pretends to
- * read. */
+/* Some 130 numbers of eight bytes and nothing else, in every kernel that has TCP: NUMBERS_AT() pretends to read it. */
 struct linux_mib {
 	unsigned long mibs[1];
 };
@@ -544,7 +544,7 @@ struct linux_mib {
 #pragma clang attribute pop
 
 /*
- * One source, two objects.
+ * The source makes two objects.
  *
  * Default: BTF-typed tracepoints (tp_btf) and fentry/fexit. Arguments are kernel pointers that the verifier knows, so
  * that a field is one load and not a call. Needs BTF of the module that has the hook (5.11,
@@ -557,7 +557,7 @@ struct linux_mib {
 #define READ(ptr, ...) BPF_CORE_READ(ptr, __VA_ARGS__)
 #else
 #define TP(name) SEC("tp_btf/" #name)
-#ifdef NFSCOPE_BENCH /* nothing has the kernel's types there */
+#ifdef NFSCOPE_BENCH /* no kernel types are known there */
 #define READ1(ptr, a)                                                   \
 	((typeof((ptr)->a))(sizeof((ptr)->a) == 8   ? load64(&(ptr)->a) \
 			    : sizeof((ptr)->a) == 4 ? load32(&(ptr)->a) \
@@ -574,9 +574,9 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 #endif
 
 /*
- * Reads behind a pointer that the verifier does not know (void * members, addresses kept in a record): by the address
- * of a relocated field, `&ptr->field`. From 6.2 on a cast makes that one load that cannot fault; before it is a call of
- * about a hundred instructions.
+ * Reads through a pointer that the verifier does not know (void * members, addresses kept in a record), by the address
+ * of a relocated field, `&ptr->field`. From 6.2 on a cast turns that into one load that cannot fault. Before 6.2 it is
+ * a call of about a hundred instructions.
  */
 #ifdef NFSCOPE_RAW
 #define HAS_CAST 0
@@ -592,7 +592,7 @@ static __always_inline u64 load64(const void *address)
 
 	if (HAS_CAST)
 		return *(const u64 *)CAST(address, struct timespec64);
-	/* Zeroes where nothing can be read. */
+	/* Gives zeroes if the memory cannot be read. */
 	bpf_probe_read_kernel(&v, sizeof(v), address);
 	return v;
 }
@@ -608,14 +608,14 @@ static __always_inline u32 load32(const void *address)
 }
 
 /*
- * Where there is a cast, one serves all fields of a structure up to its thousandth byte: `numbers = NUMBERS_AT(ptr)`,
- * and LOAD32() or LOAD64() of both for each. To the verifier they are numbers, whatever their type here is.
+ * Where casts exist, one cast serves all fields of a structure up to its thousandth byte: `numbers = NUMBERS_AT(ptr)`,
+ * then LOAD32() or LOAD64() with both for each field. The verifier sees numbers, whatever their type is here.
  */
 #define NUMBERS_AT(ptr) (HAS_CAST ? (typeof(ptr))CAST(ptr, struct linux_mib) : (ptr))
 #define LOAD32(numbers, ptr, field) (HAS_CAST ? (numbers)->field : load32(ADDRESS((ptr)->field)))
 #define LOAD64(numbers, ptr, field) (HAS_CAST ? *(u64 *)ADDRESS((numbers)->field) : load64(ADDRESS((ptr)->field)))
 
-/* Whether a test has the kernel's skipping of programs (EV_SKIPPED) happen to this run: lib/tables.h. */
+/* True if a test makes this run of a program one that the kernel skips (EV_SKIPPED): lib/tables.h. */
 static __always_inline bool is_skipped(void);
 
 /* A program with typed arguments, as BPF_PROG in bpf_tracing.h, whose body returns nothing. */
@@ -631,8 +631,8 @@ static __always_inline bool is_skipped(void);
 	static __always_inline void body_##name(unsigned long long *ctx, ##args)
 
 /*
- * A function that the verifier looks at once for a program, whatever its arguments are, and not on every path that
- * calls it: one that is not static. The second is for those that take pointers, which Linux 5.10 does not know there.
+ * A function that is not static: the verifier checks it once for a program, for all arguments, and not on every path
+ * that calls it. POINTERS_VERIFIED_ONCE is for functions that take pointers, which Linux 5.10 does not accept there.
  */
 #define VERIFIED_ONCE __noinline
 #ifdef NFSCOPE_RAW

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The log of a file system, whichever it is: how long threads wait for it, how long its own writes take, and how many
- * bytes they have.
+ * Log of any file system: how long threads wait for it, how long its own writes take, and how many bytes they have.
  *
- * Who includes this names its maps: LOG_MAP, LOG_EVENT_MAP and LOG_THREAD_MAP.
+ * The file that includes this header names its maps: LOG_MAP, LOG_EVENT_MAP and LOG_THREAD_MAP.
  *
- * A function that waits for a log may call another one that does. Only the outer one is a wait: an inner one is
- * recognised by the function in which it can lie. All others find nothing begun; what they find is what the kernel left
- * over when it skipped an end, counts as unmatched, and goes.
+ * A function that waits for a log may call another one that does. Only the outer one counts as a wait: an inner one is
+ * recognised by the function that may call it. Any other function expects that no wait has begun. A wait that it finds
+ * was left over when the kernel skipped an end: it counts as unmatched, and is removed.
  */
 #ifndef NFSCOPE_LOG_H
 #define NFSCOPE_LOG_H
@@ -18,9 +17,9 @@
 #include "time_hist.h"
 
 /*
- * Of all CPUs: a wait for a log takes some hundred microseconds, so that they do not meet here. A row is allocated on
- * demand; the loader clears that flag where the kernel has no allocator for tracing programs (struct
- * bpf_mem_alloc, 6.1).
+ * Row of each file system, for all CPUs: a wait for a log takes some hundred microseconds, so that CPUs rarely meet
+ * here. A row is allocated on demand; the loader clears that flag where the kernel has no allocator for tracing
+ * programs (struct bpf_mem_alloc, 6.1).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -32,18 +31,18 @@ struct {
 
 TABLE(LOG_EVENT_MAP, LOG_EVENTS, enum log_event, u64);
 
-/* What a thread is in the middle of. */
+/* State of a thread with regard to a log. */
 struct log_thread {
-	u64 t_wait; /* waits since; 0: does not */
-	u64 t_write; /* writes the log since; 0: does not */
+	u64 t_wait; /* start of its wait; 0: it does not wait */
+	u64 t_write; /* start of its write of the log; 0: it does not write */
 	u32 dev; /* of the file system whose log it waits for */
 	u32 in; /* the function in which it waits */
-	u32 blocks; /* that it has written */
+	u32 blocks; /* blocks that it has written */
 	u32 unused;
 };
 
 #ifdef NFSCOPE_RAW
-/* Not one that forgets the oldest (LRU): before 6.16 each CPU would keep 128 of its entries to itself. */
+/* Plain hash: one that forgets the oldest entries (LRU) would reserve 128 of them for each CPU before 6.16. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 8192);
@@ -51,7 +50,7 @@ struct {
 	__type(value, struct log_thread);
 } LOG_THREAD_MAP SEC(".maps");
 
-/* 0 where this thread never began anything. */
+/* State of this thread; 0 if the thread never began a wait or write. */
 static __always_inline struct log_thread *log_thread(void)
 {
 	u32 tid = bpf_get_current_pid_tgid();
@@ -68,7 +67,7 @@ static __always_inline struct log_thread *log_thread_make(void)
 	return bpf_map_lookup_elem(&LOG_THREAD_MAP, &tid);
 }
 
-/* This thread is in the middle of nothing. */
+/* Removes the state of this thread. */
 static __always_inline void log_thread_idle(void)
 {
 	u32 tid = bpf_get_current_pid_tgid();
@@ -83,7 +82,7 @@ struct {
 	__type(value, struct log_thread);
 } LOG_THREAD_MAP SEC(".maps");
 
-/* 0 where this thread never began anything. */
+/* State of this thread; 0 if the thread never began a wait or write. */
 static __always_inline struct log_thread *log_thread(void)
 {
 	return bpf_task_storage_get(&LOG_THREAD_MAP, bpf_get_current_task_btf(), 0, 0);
@@ -96,7 +95,7 @@ static __always_inline struct log_thread *log_thread_make(void)
 
 static __always_inline void log_thread_idle(void)
 {
-	/* The record goes with its thread. */
+	/* Nothing to do: the state goes with its thread. */
 }
 #endif
 
@@ -139,12 +138,12 @@ static __always_inline void log_committed(u32 dev, u64 ns)
 		time_hist_add(&row->commit, ns);
 }
 
-/* What lies in no other function that waits. */
+/* Outer function of functions that no other function calls. */
 #define ALONE (~0U)
 
 /*
- * The thread begins to wait in a function, which may lie in another one. `dev` 0: it waits for nobody, and nothing will
- * be counted. Where there is no memory for the record, the end counts as unmatched.
+ * The thread begins to wait in function `in`, which function `outer` may call. `dev` 0: no request waits, and nothing
+ * will be counted. Without memory for the state, the end counts as unmatched.
  */
 static __always_inline void log_wait_begin(u32 dev, u32 in, u32 outer)
 {
@@ -188,7 +187,7 @@ static __always_inline void log_write_begin(void)
 	t->t_write = bpf_ktime_get_ns();
 }
 
-/* How long that took, at least 1; 0 where its beginning was not seen. */
+/* Duration of the write, at least 1; 0 if its beginning was not seen. */
 static __always_inline u64 log_write_end(void)
 {
 	struct log_thread *t = log_thread();

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The request that an RPC service thread has in hand.
+ * Request that an RPC service thread has in hand.
  *
  * A thread serves one request at a time and does so itself from the socket's read to the reply's send, so the thread is
  * the key: a record a thread, to which hooks add. Nothing is allocated for a request.
  *
  * Records stand in one array, at the thread id modulo its size. nfsd's threads are started one after the other, so
- * nearly always that place is right, and finding the record costs some fifteen instructions (task storage: 85, and it
- * does not exist before 5.11). Where two batches of threads meet in a place, the second thread's record stands at one
- * of three places that its id is scattered to, and where these are taken, too, in a hash. A place belongs to the thread
- * whose id it holds until that thread ends. From another one that needs it, it is safe while its thread dequeues a
- * request every minute: the end may not have been seen. An entry of the hash stays until the end is seen.
+ * that this place is nearly always right, and finding the record costs some fifteen instructions (task storage: 85,
+ * and it does not exist before 5.11). If two batches of threads meet in a place, the second thread's record stands at
+ * one of three places that its id is scattered to. If these are taken, too, it stands in a hash. A place belongs to
+ * the thread whose id it holds until that thread ends. Because that end may not have been seen, another thread may
+ * take the place, but not while its thread dequeues a request every minute. An entry of the hash stays until the end
+ * is seen.
  */
 #ifndef NFSCOPE_REQUEST_H
 #define NFSCOPE_REQUEST_H
@@ -24,7 +25,7 @@ enum stage {
 	REPLYING, /* executed, its reply under way */
 };
 
-/* Each network namespace can have a server of its own. */
+/* Servers: each network namespace can have one of its own. */
 enum server { SERVER_UNKNOWN, SERVER_HERE, SERVER_ELSEWHERE };
 
 struct request_record {
@@ -41,16 +42,17 @@ struct request_record {
 	u64 resp;
 	u64 client[2]; /* address, IPv4 as mapped into IPv6 */
 	/*
-	 * Of the wait in hand; this and what follows: lib/waits.h. With the scheduler's books: their account, and the
-	 * waits for a CPU, when it entered what it waits in. Without: switched out since, 0: on a CPU; and the last
-	 * wait, not yet split into sleep and runqueue.
+	 * State of the current wait; for this and the next fields see lib/waits.h. With the scheduler's books: their
+	 * account of time off CPUs, and the count of waits for a CPU, when the thread entered the function in which it
+	 * waits. Without: the time when it was switched out, 0 on a CPU; and the last wait, not yet split into sleep
+	 * and runqueue.
 	 */
 	u64 wait_from;
 	u64 wait_last;
-	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait began, or the operation */
+	u64 run_delay; /* the kernel's count of waits for a CPU, when that wait or the operation began */
 	u64 wait_ns[WAITS];
 	u64 books_off; /* the scheduler's account of its time off CPUs, when the operation began */
-	u64 inside_ns; /* slept in functions that wait for what is known, since the operation began */
+	u64 inside_ns; /* sleep in functions that wait for a known cause, since the operation began */
 	union {
 		struct {
 			u32 read_bytes; /* that its READs returned */
@@ -70,14 +72,13 @@ struct request_record {
 	u16 connection; /* its place, plus one; 0: not TCP */
 	u16 row; /* NFSv3, NFSACL and NULL: row of the operation table */
 	u16 pool;
-	u16 slots_used; /* slots of its session that the client has in use, by its own word; its own where it has said
-			   nothing */
-	u16 slots_granted; /* that the server allows; 0: no SEQUENCE has succeeded */
+	u16 slots_used; /* slots of its session in use, by the client's word; its own slot if it says nothing */
+	u16 slots_granted; /* slots that the server allows; 0: no SEQUENCE has succeeded */
 	union {
 		struct {
 			u8 nops; /* NFSv4: component ops that have ended */
 			u8 stable; /* WRITEs and COMMITs of which the client takes the answer for durable */
-			u8 unwaited_writes; /* of them, those that waited for no log and no disk */
+			u8 unwaited_writes; /* WRITEs among them that waited for no log and no disk */
 			u8 unwaited_commits;
 		};
 		u32 counts; /* these four as one, to zero them at once */
@@ -86,25 +87,25 @@ struct request_record {
 	u8 version;
 	u8 compound; /* enum compound; 0: a procedure */
 	u8 server; /* enum server, of its thread */
-	u8 stability; /* what the WRITE asked for */
-	u8 off_wait; /* enum wait: what it sleeps for */
+	u8 stability; /* stability that the WRITE asked for */
+	u8 off_wait; /* enum wait: cause of its sleep */
 	u8 log_depth; /* functions entered that wait for a log */
 	u8 waited; /* it was switched out since the operation began */
 	u8 books; /* its waits are read from the scheduler's books */
 	u8 disk_depth; /* functions entered that wait for disks */
 	u8 sharing; /* operations that end now share their time and their waits */
-	u8 rare; /* enum wait: the rare one that it is in; 0: none */
+	u8 rare; /* enum wait: the rare wait that it is in; 0: none */
 };
 
-/* Neighbours are threads that run at the same time. */
+/* Records of neighbours in the array belong to threads that run at the same time. */
 _Static_assert(sizeof(struct request_record) == 256, "records share no cache line");
 
 #define RARE_SHIFT 10
-/* lib/waits.h looks at all of them at once. */
+/* All rare waits are compared at once in lib/waits.h. */
 _Static_assert(RARE_WAITS == 4, "two words");
 
 /*
- * Of a COMPOUND: what its ops so far do besides framing. SEQUENCE, PUTFH and its kin, GETFH, GETATTR, RESTOREFH and
+ * Effects of the ops of a COMPOUND so far, besides framing. SEQUENCE, PUTFH and its kin, GETFH, GETATTR, RESTOREFH and
  * SAVEFH frame it.
  */
 enum compound {
@@ -119,7 +120,7 @@ enum compound {
 #define REQUEST_PLACES 4
 #define REQUEST_STALE_NS 60000000000ULL
 
-/* Mapped: values of such arrays begin on a page. */
+/* Array that user space maps: values of such arrays begin on a page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -128,7 +129,7 @@ struct {
 	__type(value, struct request_record);
 } nfsd_request SEC(".maps");
 
-/* By thread id. */
+/* Records by thread id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, REQUESTS_MORE);
@@ -136,7 +137,7 @@ struct {
 	__type(value, struct request_record);
 } nfsd_more SEC(".maps");
 
-/* All services' threads that are called so; whether one has requests, its record says. */
+/* True for threads of all services that have this name; the record says if one has requests. */
 static __always_inline bool maybe_nfsd(struct task_struct *t)
 {
 #ifdef NFSCOPE_RAW
@@ -156,7 +157,7 @@ static __always_inline struct request_record *request_at(u32 tid, u32 place)
 	return bpf_map_lookup_elem(&nfsd_request, &i);
 }
 
-/* Not at its first place. */
+/* Finds the record of a thread that is not at its first place. */
 static __noinline struct request_record *request_elsewhere(u32 tid)
 {
 	for (u32 n = 1; n < REQUEST_PLACES; n++) {
@@ -183,7 +184,7 @@ static __always_inline struct request_record *request_get(void)
 
 	if (r && r->tid == tid)
 		return r;
-	/* Any thread of the host may wait for a log, or for mountd. */
+	/* The name is compared first, because any thread of the host may wait for a log, or for mountd. */
 	return maybe_nfsd(current_task()) ? request_elsewhere(tid) : 0;
 }
 
@@ -211,7 +212,7 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 #endif
 		r->stage = IDLE;
 		r->server = SERVER_UNKNOWN;
-		/* What its thread did before belongs to nobody here. */
+		/* Requests that the thread read before now were not seen, and are not counted. */
 		r->t_run = now;
 		return r;
 	}
@@ -224,7 +225,7 @@ static __noinline struct request_record *request_claim(u32 tid, u64 now)
 	return r;
 }
 
-/* The record of this thread, made where it has none; 0 where there is no place. */
+/* The record of this thread, made if it has none; 0 without a free place. */
 static __always_inline struct request_record *request_make(u64 now)
 {
 	u32 tid = bpf_get_current_pid_tgid();
@@ -233,7 +234,7 @@ static __always_inline struct request_record *request_make(u64 now)
 	return r ?: request_claim(tid, now);
 }
 
-/* The thread has ended. */
+/* Frees the record of a thread that has ended. */
 static __always_inline void request_forget(struct request_record *r, u32 tid)
 {
 	if (bpf_map_delete_elem(&nfsd_more, &tid)) {

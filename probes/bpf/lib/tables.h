@@ -2,9 +2,8 @@
 /*
  * Tables indexed by small integers, and the counters of rare events.
  *
- * Per-CPU maps are for what is small: the kernel makes a copy for each CPU that is possible, not for each that there
- * is. Large rows stand in tables of shards: one for each CPU on hosts with few, and shared by several CPUs on hosts
- * with many.
+ * Per-CPU maps are for small rows: the kernel makes a copy for each possible CPU, not for each present one. Large rows
+ * stand in tables of shards: one for each CPU on hosts with few CPUs, and shared by several CPUs on hosts with many.
  */
 #ifndef NFSCOPE_TABLES_H
 #define NFSCOPE_TABLES_H
@@ -23,8 +22,8 @@ static __always_inline void *row_of(void *table, u32 i)
 }
 
 /*
- * An address as a number to reckon with. To verifiers what a hook gives is a pointer, with which they allow little;
- * what was in memory is not. A slot a program, because one may interrupt another.
+ * Address as a plain number. For verifiers an argument of a hook is a pointer, with which they allow little; a value
+ * from memory is not. Each program has a slot, because one may interrupt another.
  */
 static __always_inline u64 through_memory(void *slots, u64 pointer, u32 slot)
 {
@@ -40,16 +39,16 @@ static __always_inline u64 through_memory(void *slots, u64 pointer, u32 slot)
 #endif
 }
 
-/* Adds to what other CPUs may add to as well, or an interrupt on this one. */
+/* Adds to a counter to which other CPUs may add as well, or an interrupt on this one. */
 static __always_inline void add(u64 *counter, u64 n)
 {
 	__sync_fetch_and_add(counter, n);
 }
 
 /*
- * What the nfsd probe counts beside operations and their time, so that a measurement can leave it out and tell what it
- * costs: build.rs makes an object without each, by the same numbers. A switch for the verifier would cost each use some
- * five instructions, as it removes no branch whose end is reached in another way.
+ * Counts of the nfsd probe beside operations and their time. A measurement can leave each out to find its cost:
+ * build.rs makes an object without each, by the same numbers. A switch for the verifier would cost each use some five
+ * instructions, as it removes no branch whose end is reached in another way.
  */
 enum counted_beside {
 	BESIDE_SLOTS = 1, /* slots of sessions, by version and by client */
@@ -57,7 +56,7 @@ enum counted_beside {
 	BESIDE_DURABLE = 4, /* WRITEs and COMMITs that clients take for durable */
 };
 
-/* How the host's CPUs share tables. The loader sets it, and the number of entries of each table after it. */
+/* Shape of the tables that CPUs share. The loader sets it, and the number of entries of each table after it. */
 struct table_shape {
 	u32 own_mask; /* of the tables whose rows take most of a request's additions: shards less one */
 	u32 shared_mask; /* of the others */
@@ -66,11 +65,11 @@ struct table_shape {
 	u32 pools;
 	u32 client_rows;
 	u32 netns; /* inode number of the network namespace whose server is measured; 0: all */
-	u32 skip_one_in; /* of so many runs, at random, for tests; 0: none */
+	u32 skip_one_in; /* one run in this number is skipped, at random, for tests; 0: none */
 	u32 alone; /* no other CPU, and nothing that interrupts, adds to a shard of the first kind */
 	u32 books; /* operations' waits are read from the scheduler's books: lib/waits.h */
 	u32 slack_ns; /* by which clocks of CPUs may differ */
-	u32 limits_unproven; /* the kernel's limit is for connections without a valid file handle: lib/transports.h */
+	u32 limits_unproven; /* the kernel's limit is for connections without a valid file handle: nfsd/transports.h */
 };
 
 volatile const struct table_shape table_shape SEC(".rodata." PROBE "_shape") = { .pools = 1, .client_rows = 1 };
@@ -91,7 +90,7 @@ static __always_inline bool is_skipped(void)
 	return bpf_get_prandom_u32() % table_shape.skip_one_in == 0;
 }
 
-/* Mapped by user space, which reads it in place. Values of such maps begin on a page. */
+/* Table of shards. User space maps it and reads it in place. Values of such maps begin on a page. */
 #define SHARDED(name, rows, index_type, row_type)  \
 	struct {                                   \
 		__uint(type, BPF_MAP_TYPE_ARRAY);  \
@@ -101,7 +100,7 @@ static __always_inline bool is_skipped(void)
 		__type(value, row_type);           \
 	} name SEC(".maps")
 
-/* The row of this CPU's shard in a table of so many rows. */
+/* Row of this CPU's shard in a table with `rows` rows a shard. */
 static __always_inline void *shard_row(void *table, u32 rows, u32 mask, u32 i)
 {
 	u32 at = i;
@@ -112,9 +111,9 @@ static __always_inline void *shard_row(void *table, u32 rows, u32 mask, u32 i)
 }
 
 /*
- * Adds to a row of this CPU's shard of the first kind, in a program that runs in a thread and is not preempted: one at
- * a tracepoint. Kernels that do not run tracepoints preemptibly disable preemption there with PREEMPT_RT, too. But a
- * preemptible kernel preempts programs at functions (fentry, fexit).
+ * Adds to a row of this CPU's shard of the first kind (own_mask), in a program that runs in a thread and is not
+ * preempted: one at a tracepoint. Kernels that do not run tracepoints preemptibly disable preemption there with
+ * PREEMPT_RT, too. But a preemptible kernel preempts programs at functions (fentry, fexit).
  */
 static __always_inline void add_own(u64 *counter, u64 n)
 {
@@ -129,7 +128,7 @@ static __always_inline u64 elapsed(u64 from, u64 to)
 {
 	s64 ns = to - from;
 
-	/* To compare the two instead takes four instructions more. */
+	/* Comparing both clocks instead takes four instructions more. */
 	return ns > 0 ? ns : 0;
 }
 

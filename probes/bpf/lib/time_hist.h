@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Adding a duration to a histogram that lies in a map. */
+/* Adds durations to histograms in maps. */
 #ifndef NFSCOPE_TIME_HIST_H
 #define NFSCOPE_TIME_HIST_H
 
@@ -16,13 +16,13 @@ static __always_inline void time_hist_count(struct time_hist *h, u64 ns, void (*
 	adder(&h->sum_ns, ns);
 }
 
-/* To a histogram that others may add to at the same time. */
+/* Adds to a histogram that other CPUs may add to at the same time. */
 static __always_inline void time_hist_add(struct time_hist *h, u64 ns)
 {
 	time_hist_count(h, ns, add);
 }
 
-/* To one in a row of this CPU's own: see add_own. */
+/* Adds to a histogram in a row of this CPU's own: see add_own. */
 static __always_inline void time_hist_add_own(struct time_hist *h, u64 ns)
 {
 	time_hist_count(h, ns, add_own);

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the operation in hand waits; wait_kind.h has the kinds. CPU time is not added up here: it is what remains of
- * the duration.
+ * Waits of the operation in hand; wait_kind.h has the kinds. CPU time is not added up here: it is the rest of the
+ * duration.
  *
- * The scheduler's books tell. A task's sum_exec_runtime is the time that it has run, and exec_start the moment up to
- * which that counts, by its run queue's clock. Both move together while it runs; so their difference grows by exactly
- * the time that it does not run. Two readings of it make all waits in between, and two of the run delay
- * (task_struct sched_info.run_delay) how much of that was a wait for a CPU. An operation that was never switched out
- * pays for the reading at its beginning and for one comparison; a context switch of the host pays for nothing. What was
- * slept in a function that waits for a log, or for I/O (sched.bpf.c), is read in the same way when it is entered and
- * left; the rest is lock. So is what is slept in functions that wait for something rarer (throttle, upcall, recall,
- * reclaim): of those that call each other the outer one counts.
+ * Waits come from the scheduler's books. A task's sum_exec_runtime is the time that it has run, and exec_start the
+ * moment up to which that counts, by its run queue's clock. Both move together while it runs; their difference grows by
+ * exactly the time that it does not run. Two readings of the difference give all waits in between. Two readings of the
+ * run delay (task_struct sched_info.run_delay) give the part that was a wait for a CPU. An operation that was never
+ * switched out pays for the reading at its beginning and for one comparison; a context switch of the host pays for
+ * nothing. Sleep in a function that waits for a log, or for I/O (sched.bpf.c), is read in the same way when the thread
+ * enters and leaves the function. So is sleep in functions that wait for something rarer (throttle, upcall, recall,
+ * reclaim): if such functions call each other, the outer one counts. The rest of the sleep is LOCK.
  *
  * Run queues' clocks agree as far as the CPUs' do (sched_clock()). Where the kernel accounts for interrupts and stolen
- * time apart, they count as waits in operations that waited; as CPU time in others.
+ * time apart, they count as waits in operations that waited, and as CPU time in others.
  *
- * Without the books (the kernel allows no fexit, or hides its run queues) sched.bpf.c notes in the thread's
- * record when it is switched out and in. nfsd.bpf.c folds that into the operation at its end. The kernel updates the
- * run delay when the thread runs again. So a wait is split into sleep and wait for a CPU not when it ends but at the
- * next occasion: the next switch, or the operation's end. That spares a program at every wake-up in the system.
+ * Without the books (the kernel allows no fexit, or hides its run queues) sched.bpf.c notes in the thread's record when
+ * it is switched out and in. nfsd.bpf.c folds that into the operation at its end. The kernel updates the run delay when
+ * the thread runs again. A wait is therefore not split into sleep and wait for a CPU when it ends, but at the next
+ * switch, or at the operation's end. That spares a program at every wake-up in the system.
  */
 #ifndef NFSCOPE_WAITS_H
 #define NFSCOPE_WAITS_H
 
 #include "request.h"
 
-/* How long this task has waited for a CPU, as the kernel counts it; 0 where it does not: those waits count as sleep. */
+/* Time for which this task has waited for a CPU, as the kernel counts it; 0 where it does not: those waits count as
+ * sleep. */
 static __always_inline u64 run_delay(struct task_struct *t)
 {
 	return bpf_core_field_exists(t->sched_info.run_delay) ? READ(t, sched_info.run_delay) : 0;
 }
 
-/* Adds to a wait. What is below the unit of a rare one stays with the other sleep. */
+/* Adds to a wait. The part below the unit of a rare wait is added to LOCK. */
 static __always_inline void wait_add(struct request_record *r, u32 kind, u64 ns)
 {
 	u32 rare = kind - WAITS;
@@ -44,7 +45,7 @@ static __always_inline void wait_add(struct request_record *r, u32 kind, u64 ns)
 	barrier_var(rare);
 	if (rare < RARE_WAITS) {
 		u64 all = r->rare_wait[rare] + (ns >> RARE_SHIFT);
-		/* Beyond an hour its kind is not known any more. */
+		/* The counter of a rare wait holds about an hour; the rest is added to LOCK. */
 		u32 fits = all > ~0U ? ~0U : all;
 
 		ns -= (u64)(fits - r->rare_wait[rare]) << RARE_SHIFT;
@@ -64,7 +65,7 @@ static __always_inline void wait_split(struct request_record *r, u64 delay)
 	u64 off = r->wait_last, queued = delay - r->run_delay;
 	u32 kind = r->off_wait;
 
-	/* Another clock (the runqueue's), and it began before. */
+	/* The run delay has another clock (the run queue's), and began before. */
 	if (queued > off)
 		queued = off;
 	r->wait_ns[RUNQUEUE] += queued;
@@ -88,20 +89,20 @@ static __always_inline void switched_out(struct request_record *r, struct task_s
 	r->waited = 1;
 }
 
-/* It is about to run again. */
+/* The thread is about to run again. */
 static __always_inline void switched_in(struct request_record *r, u64 now)
 {
 	r->wait_last = elapsed(r->wait_from, now);
 	r->wait_from = 0;
 }
 
-/* How often it was given a CPU. */
+/* Number of times that the kernel has given the task a CPU. */
 static __always_inline u32 switches(struct task_struct *t)
 {
 	return READ(t, sched_info.pcount);
 }
 
-/* What the clock of those books leaves out: the time of interrupts and of hypervisors, on the CPU that it is on. */
+/* Time that the clock of the books leaves out: interrupts and hypervisors, on the CPU that the task is on. */
 static __always_inline u64 books_apart(struct task_struct *t)
 {
 	struct rq *rq = 0;
@@ -127,12 +128,12 @@ static __always_inline u64 books_apart(struct task_struct *t)
 	return apart;
 }
 
-/* How long this task, which runs, has not run, and a constant. */
+/* Time for which this task, which runs, has not run, plus a constant. */
 static __always_inline u64 books_off(struct task_struct *t)
 {
 	u64 since, off = 0;
 
-	/* The tick brings the books up to date, which may come in between. */
+	/* A tick in between may bring the books up to date: then read again. */
 	for (u32 i = 0; i < 2; i++) {
 		since = READ(t, se.exec_start);
 		barrier();
@@ -144,7 +145,7 @@ static __always_inline u64 books_off(struct task_struct *t)
 	return off + books_apart(t);
 }
 
-/* Slept between two readings of the books, and waited for a CPU. */
+/* Sleep between two readings of the books, and wait for a CPU. */
 struct books_wait {
 	u64 slept;
 	u64 queued;
@@ -154,24 +155,25 @@ static __always_inline struct books_wait books_between(u64 off, u64 off_now, u64
 {
 	struct books_wait w = { .slept = elapsed(off, off_now), .queued = delay_now - delay };
 
-	/* The run delay is counted by other readings of the same clock. */
+	/* The kernel counts the run delay by other readings of the same clock. */
 	if (w.queued > w.slept)
 		w.queued = w.slept;
 	w.slept -= w.queued;
 	return w;
 }
 
-/* The thread enters a function that waits for something known. */
+/* The thread enters a function that waits for a known cause. */
 static __always_inline void inside_begin(struct request_record *r, struct task_struct *t)
 {
 	r->inside_switches = switches(t);
-	/* In this order: preempted in between (a preemptible kernel), it has waited for a CPU, and not slept. */
+	/* The order matters: a thread that is preempted in between (a preemptible kernel) has waited for a CPU, and not
+	 * slept. */
 	r->wait_last = run_delay(t);
 	barrier();
 	r->wait_from = books_off(t);
 }
 
-/* It leaves that. */
+/* The thread leaves that function. */
 POINTERS_VERIFIED_ONCE int inside_end(struct request_record *r, u32 kind)
 {
 	struct task_struct *t = current_task();
@@ -186,20 +188,20 @@ POINTERS_VERIFIED_ONCE int inside_end(struct request_record *r, u32 kind)
 	return 0;
 }
 
-/* From now on the books count for the operation that begins, or for the next one. */
+/* Makes the books count for the operation that begins, or for the next one. */
 static __always_inline void books_open(struct request_record *r, struct task_struct *t)
 {
 	r->switches = switches(t);
 	r->books_off = books_off(t);
 	r->run_delay = run_delay(t);
 	r->inside_ns = 0;
-	/* Left over: an end was skipped. */
+	/* Depths are left over from a skipped end. */
 	r->log_depth = 0;
 	r->disk_depth = 0;
 	r->rare = 0;
 }
 
-/* The operation that ends was switched out. */
+/* Adds up the waits of an operation that was switched out. */
 POINTERS_VERIFIED_ONCE int books_fold(struct request_record *r)
 {
 	struct task_struct *t = current_task();
@@ -207,7 +209,7 @@ POINTERS_VERIFIED_ONCE int books_fold(struct request_record *r)
 
 	if (!r)
 		return 0;
-	/* The end of what it was in was skipped. */
+	/* The end of a function that the thread entered was skipped. */
 	if (r->rare || r->log_depth || r->disk_depth)
 		inside_end(r, r->rare ?: r->log_depth ? LOG : DISK);
 	w = books_between(r->books_off, books_off(t), r->run_delay, run_delay(t));
@@ -218,7 +220,7 @@ POINTERS_VERIFIED_ONCE int books_fold(struct request_record *r)
 	return 0;
 }
 
-/* What was waited for belongs to no operation. */
+/* Drops waits that belong to no operation. */
 static __always_inline void waits_forget(struct request_record *r)
 {
 	r->wait_last = 0;
@@ -232,7 +234,7 @@ static __always_inline void waits_forget(struct request_record *r)
 		r->rare_wait[i] = 0;
 }
 
-/* An operation begins. */
+/* Begins the waits of an operation. */
 static __always_inline void waits_begin(struct request_record *r)
 {
 	if (r->waited)
@@ -245,7 +247,7 @@ static __always_inline void waits_begin(struct request_record *r)
 		books_open(r, current_task());
 }
 
-/* The time since the last operation belongs to none. */
+/* Drops waits since the last operation: that time belongs to no operation. */
 static __always_inline void waits_skip(struct request_record *r)
 {
 	struct task_struct *t;
@@ -259,7 +261,7 @@ static __always_inline void waits_skip(struct request_record *r)
 		books_open(r, t);
 }
 
-/* It ends: all its waits are in the record then. */
+/* Ends the waits of an operation: all of them are in the record then. */
 static __always_inline void waits_end(struct request_record *r)
 {
 	if (table_shape.books) {
@@ -272,8 +274,9 @@ static __always_inline void waits_end(struct request_record *r)
 }
 
 /*
- * What follows is not the rare wait that the thread is in: its end was skipped, or it waits inside for something known.
- * Only memory may be reclaimed by writing to a log or to a disk, and whoever is throttled sleeps as if for a disk.
+ * Ends the rare wait that the thread is in, because the next wait is of another kind: its end was skipped, or the
+ * thread waits inside for a known cause. Only RECLAIM may write to a log or to a disk, and a throttled thread sleeps as
+ * if for a disk.
  */
 static __always_inline void rare_interrupted(struct request_record *r)
 {
@@ -292,7 +295,7 @@ static __always_inline void log_enter(void)
 	if (r->rare && r->rare != RECLAIM)
 		rare_interrupted(r);
 	if (table_shape.books && r->books && !r->log_depth && !r->rare) {
-		/* The end of a wait for a disk was skipped, or comes later: what follows is the log's. */
+		/* The end of a wait for a disk was skipped, or comes later: from here on it is a wait for the log. */
 		if (r->disk_depth)
 			inside_end(r, DISK);
 		inside_begin(r, current_task());
@@ -318,7 +321,8 @@ static __always_inline void log_leave(void)
 		inside_end(r, LOG);
 }
 
-/* The same of a function that waits for disks. What waits for a log may wait for a disk in there. */
+/* The thread enters a function that waits for disks, or leaves it. A function that waits for a log may wait for a disk
+ * inside. */
 static __always_inline void disk_enter(void)
 {
 	struct request_record *r;
@@ -350,8 +354,8 @@ static __always_inline void disk_leave(void)
 }
 
 /*
- * The same of a function that waits for something rare. Any task of the host may call it. The outer one counts: memory
- * may be reclaimed by writing to a log.
+ * The thread enters a function that waits for something rare, or leaves it. Any task of the host may call such a
+ * function. The outer one counts: memory may be reclaimed by writing to a log.
  */
 static __always_inline void rare_enter(enum wait kind)
 {
@@ -381,7 +385,7 @@ static __always_inline void rare_leave(enum wait kind)
 	if (!r || r->rare != kind)
 		return;
 	r->rare = 0;
-	/* Begun in there, and its end was skipped. */
+	/* A wait that began inside is over: its end was skipped. */
 	r->log_depth = 0;
 	r->disk_depth = 0;
 	if (table_shape.books && r->books)

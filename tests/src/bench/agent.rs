@@ -1,4 +1,5 @@
-//! What the agent takes beside instructions: its start, its memory, its scrapes. The same here and in the machine.
+//! The agent's own costs beside instructions of operations: its start, its memory, its scrapes. They are measured alike here and in
+//! the machine.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,40 +18,39 @@ use super::process::{cpu_seconds, kib};
 use super::recording::Window;
 use crate::http;
 
-/// The agent may take this long to attach: text patching is slow where it is emulated.
+/// Time limit for attaching: text patching is slow under emulation.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The agent encodes a scrape at most four times a second, and later ones within that time are given a copy.
+/// The agent encodes a scrape at most four times a second, and answers later ones within that time with a copy.
 const FRESH: Duration = Duration::from_millis(300);
 const SCRAPES: usize = 9;
 
-/// A start.
+/// Start of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Started {
-    /// Until it answered at all.
+    /// Seconds until the first answer.
     pub answered: f64,
-    /// Until its probes were attached, or were known to have to wait.
+    /// Seconds until the probes were attached, or were known to have to wait.
     pub attached: f64,
-    /// CPU seconds that it took itself until then; idle time in a machine that counts instructions is not to be
-    /// believed.
+    /// CPU seconds of the agent until then. Elapsed time of an icount machine is not reliable while it is idle.
     pub busy: f64,
     /// Probe programs attached.
     pub programs: usize,
     /// Probe programs in all.
     pub of: usize,
-    /// The attached ones' probes.
+    /// Probes of the attached programs.
     pub probes: Vec<String>,
 }
 
 /// Scrapes of one format.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scrape {
-    /// What was asked for.
+    /// Requested format.
     pub format: String,
     /// Seconds from connecting to the last byte, the median.
     pub seconds: f64,
-    /// CPU seconds of it in the agent's main process, the mean.
+    /// CPU seconds of a scrape in the agent's main process, the mean.
     pub main: f64,
-    /// The same in the process that serves HTTP.
+    /// CPU seconds of a scrape in the process that serves HTTP, the mean.
     pub http: f64,
     /// Bytes of the body.
     pub bytes: usize,
@@ -63,13 +63,13 @@ pub struct Scraped {
     pub scrapes: Vec<Scrape>,
     /// Resident memory in KiB.
     pub resident: u64,
-    /// The most it ever was.
+    /// Peak of the resident memory in KiB.
     pub peak: u64,
     /// Resident memory of the process that serves HTTP.
     pub http_resident: u64,
-    /// With pages open.
+    /// Costs with pages open.
     pub pages: Vec<Pages>,
-    /// A window of a recording; a host that times no operations cannot be recorded.
+    /// Costs of a window of a recording; `None` on a host that times no operations, which cannot be recorded.
     pub window: Option<Window>,
 }
 
@@ -88,7 +88,7 @@ impl Drop for OwnAgent {
 }
 
 impl OwnAgent {
-    /// Starts the program's agent and times it.
+    /// Starts the program's agent and times its start.
     pub fn start(program: &Path, address: SocketAddr) -> Result<(OwnAgent, Started)> {
         let begun = Instant::now();
         let child = Command::new(program)
@@ -136,12 +136,12 @@ impl OwnAgent {
         Ok((agent, started))
     }
 
-    /// Scrapes it.
+    /// Scrapes the agent.
     pub fn scrape(&self) -> Result<Scraped> {
         scrape(self.address, self.child.id())
     }
 
-    /// Stops it.
+    /// Stops the agent.
     pub fn stop(mut self) -> Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM)?;
@@ -187,7 +187,7 @@ pub fn scrape(address: SocketAddr, pid: u32) -> Result<Scraped> {
     })
 }
 
-/// The agent's process that serves HTTP.
+/// Process ID of the agent's child that serves HTTP.
 fn serves_http(agent: u32) -> Result<u32> {
     let of_agent = |pid: &u32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

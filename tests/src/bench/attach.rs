@@ -1,4 +1,4 @@
-//! What is attached in the machine while it measures, from the host's side.
+//! Programs that are attached in the machine during a measurement, from the host's side.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,50 +13,50 @@ use crate::server::Server;
 
 const PEER: &str = include_str!("../../guest/peer.bt");
 const OFF_CPU: &str = include_str!("../../guest/offcpu.bt");
-/// The most that a break-down can be asked for.
+/// The longest `by` that a break-down accepts.
 pub(super) const ALL: &str = "by=client,export,op,version,user,file";
 const EMPTY: &str = include_str!("../../guest/empty.py");
-/// For one measurement, or for bpftrace to attach: emulated, and beside another machine.
+/// Time limit for one measurement, or for bpftrace to attach: emulated, and beside another machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What is attached.
+/// Program that is attached during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum With {
     /// Nothing.
     Nothing,
-    /// The agent, which does not split operations into phases, nobody scraping.
+    /// The agent without phases, never scraped.
     NoPhases,
-    /// The agent, all its probes on, nobody scraping.
+    /// The agent with all its probes on, never scraped.
     Agent,
-    /// The bpftrace script that asks what the agent without phases answers.
+    /// The bpftrace script that measures the same as the agent without phases.
     Bpftrace,
-    /// The bpftrace script that asks what the phases answer.
+    /// The bpftrace script that measures the same as the phases.
     OffCpu,
-    /// A program at every context switch that does nothing.
+    /// An empty program at every context switch.
     Empty,
-    /// The agent, whose programs end before they do anything: what the kernel takes to enter them.
+    /// The agent with programs that end at once: the cost of entering them.
     Entered,
-    /// The agent, while somebody has operations broken down by what is named.
+    /// The agent, while a stream breaks operations down by these names.
     BrokenDown(&'static str),
-    /// The agent, which leaves something out that it counts beside operations.
+    /// The agent without one of its counts beside operations.
     Without(Beside),
-    /// The agent, which looks at the machine's own mounts, too.
+    /// The agent, with the probe of the machine's own mounts, too.
     ClientView,
 }
 
-/// What the agent counts beside operations and their time: enum counted_beside in probes/bpf/lib/tables.h.
+/// Counts of the agent beside operations and their time: enum counted_beside in probes/bpf/lib/tables.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Beside {
     /// Slots of sessions.
     Slots,
-    /// Requests of each client that only walk, or open.
+    /// Requests of each client that only look up, or open.
     Walks,
     /// Writes that may be lost.
     Durable,
 }
 
 impl Beside {
-    /// The nfsd probe's object without it.
+    /// Object of the nfsd probe without this count.
     fn left_out(self) -> &'static [u8] {
         match self {
             Beside::Slots => nfscope_probes::NFSD_WITHOUT_SLOTS,
@@ -92,12 +92,12 @@ impl With {
         name.to_owned()
     }
 
-    /// Whether it concerns NFS operations.
+    /// True if the program can cost NFS operations anything.
     pub fn operations(self) -> bool {
         self != With::Empty
     }
 
-    /// Whether it concerns context switches.
+    /// True if the program can cost context switches anything.
     pub fn switches(self) -> bool {
         matches!(
             self,
@@ -106,18 +106,18 @@ impl With {
     }
 }
 
-/// Attached; dropping it detaches, but [`Attached::detach`] also looks whether it saw anything.
+/// Attached program. Dropping it detaches; [`Attached::detach`] also checks that it saw operations.
 pub(super) enum Attached {
     Nothing,
     Agent(Agent),
-    /// With a stream.
+    /// Agent with a stream.
     Breakdown(Agent, Breakdown),
-    /// With what the script must have printed.
+    /// Script, and the names that it must have printed.
     Script(Running, Vec<&'static str>),
 }
 
 impl Attached {
-    /// Attaches it, the script perhaps without its queue.
+    /// Attaches the program, a script perhaps without its queue times.
     pub fn attach(server: &Server, with: With, without_queue: bool) -> Result<Attached> {
         Ok(match with {
             With::Nothing => Attached::Nothing,
@@ -151,7 +151,7 @@ impl Attached {
         })
     }
 
-    /// Detaches it.
+    /// Detaches the program.
     pub fn detach(self) -> Result<()> {
         match self {
             Attached::Nothing => {}
@@ -159,13 +159,13 @@ impl Attached {
             Attached::Breakdown(agent, stream) => {
                 let told = stream.end()?;
                 agent.stop()?;
-                // One that sees nothing costs nothing.
+                // A break-down without operations costs nothing, and would look cheap.
                 ensure!(told.total().count > 0, "nothing was broken down");
             }
             Attached::Script(mut running, prints) => {
                 running.signal(2)?;
                 let said = running.wait(PATIENCE)?.ok("the script")?;
-                // A script that sees nothing costs nothing.
+                // A script without measurements costs nothing, and would look cheap.
                 for name in prints {
                     if !said.stdout.contains(name) {
                         bail!(
@@ -181,14 +181,14 @@ impl Attached {
     }
 }
 
-/// An agent with these arguments that times operations.
+/// Starts an agent with these arguments, and waits until it times operations.
 fn healthy(server: &Server, arguments: &[&str]) -> Result<Agent> {
     let agent = server.agent_start(arguments)?;
     agent.wait_until_healthy(PATIENCE)?;
     Ok(agent)
 }
 
-/// The agent, attached.
+/// Starts the agent with or without phases, and checks that it has them or not.
 pub(super) fn agent(server: &Server, phases: bool) -> Result<Agent> {
     let arguments: &[&str] = if phases { &[] } else { &["--no-phases"] };
     let agent = healthy(server, arguments)?;
@@ -202,7 +202,7 @@ pub(super) fn agent(server: &Server, phases: bool) -> Result<Agent> {
     Ok(agent)
 }
 
-/// Runs a script, which says so when it is attached.
+/// Runs a script, and waits for its line that it is attached.
 fn script(server: &Server, interpreter: &str, text: &str) -> Result<Running> {
     let path = server.dir().join("script");
     std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -220,7 +220,7 @@ fn script(server: &Server, interpreter: &str, text: &str) -> Result<Running> {
     }
 }
 
-/// The script, if so wished without the section that times the queue.
+/// The peer script, on request without the section that times the queue.
 fn peer(without_queue: bool) -> Result<String> {
     if !without_queue {
         return Ok(PEER.to_owned());

@@ -1,4 +1,4 @@
-//! In the machine: two processes that have nothing to do with NFS hand the CPU to each other.
+//! Measurement of context switches in the machine: two processes without any NFS hand the CPU to each other.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,28 +13,28 @@ use serde::{Deserialize, Serialize};
 use super::load::{Program, difference, running_programs};
 use super::median::median;
 
-/// What switches cost.
+/// Cost of context switches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Switches {
-    /// Context switches of the whole machine meanwhile.
+    /// Context switches of the whole machine during the measurement.
     pub switches: u64,
-    /// The whole time.
+    /// Nanoseconds of the whole measurement.
     pub ns: u64,
-    /// Nanoseconds per switch in each tenth of them, each between two new processes.
+    /// Nanoseconds per switch in each tenth of the measurement, each between two new processes.
     pub tenths: Vec<f64>,
-    /// The kernel's programs that ran meanwhile, as in [`super::load::Measure`].
+    /// Programs of the kernel that ran during the measurement, as in [`super::load::Measure`].
     pub programs: BTreeMap<String, Program>,
 }
 
 impl Switches {
-    /// Time, or counted instructions, per switch, with the system calls around it: the median of the tenths, since
-    /// what an agent does once in some seconds, millions of instructions at times, is no cost of switches.
+    /// Time, or counted instructions, per switch, with the system calls around it. It is the median of the tenths, because work that
+    /// an agent does once in some seconds, at times millions of instructions, is no cost of switches.
     pub fn per_switch(&self) -> f64 {
         median(&mut self.tenths.clone())
     }
 }
 
-/// Passes a byte to another process and back, so many times.
+/// Passes a byte to another process and back, `trips` times in each tenth.
 pub fn run(trips: u64, programs: bool) -> Result<Switches> {
     let before = programs.then(running_programs).transpose()?;
     let (mut switches, mut ns, mut tenths) = (0, 0, Vec::with_capacity(10));
@@ -48,7 +48,7 @@ pub fn run(trips: u64, programs: bool) -> Result<Switches> {
         let took = u64::try_from(started.elapsed().as_nanos())?;
         let switched = switched()? - before;
         partner.end()?;
-        // There and back; now and then somebody else runs.
+        // A round trip is two switches; now and then another task runs between.
         ensure!(
             (2 * trips..2 * trips + trips / 10 + 50).contains(&switched),
             "{trips} round trips took {switched} switches"
@@ -66,7 +66,7 @@ pub fn run(trips: u64, programs: bool) -> Result<Switches> {
     })
 }
 
-/// The other process, and the pipes to and from it.
+/// The partner process, and the pipes to and from it.
 struct Partner {
     process: Child,
     there: ChildStdin,
@@ -108,9 +108,9 @@ impl Partner {
     }
 }
 
-/// The other process: gives back each byte until there are no more.
+/// Runs the partner process: returns each byte until the input ends.
 pub fn echo() -> Result<()> {
-    // Nothing between the pipes and the system calls.
+    // Files without buffers leave only the pipes and the system calls.
     let mut from = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let mut to = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let mut byte = [0];

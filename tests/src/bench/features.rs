@@ -1,4 +1,4 @@
-//! What single features of the agent cost, in its programs: the whole operation varies by more.
+//! Costs of single features of the agent, in its programs: the cost of a whole operation varies by more than these.
 
 use clap::ValueEnum;
 
@@ -9,7 +9,7 @@ use super::options::Options;
 use super::results::Measured;
 use super::table::{Out, thousands};
 
-/// What operations are broken down by, with its column.
+/// Labels of break-downs, each with its column.
 pub(super) const BREAKDOWNS: [(&str, &str); 3] = [
     ("by=client,op", "break-down by client, op"),
     ("by=client,op,file", "by client, op, file"),
@@ -27,7 +27,7 @@ const RARE: [&str; 7] = [
     "nfsd_upcall",
 ];
 
-/// Instructions in all programs with this attached, request by request.
+/// Text with the instructions in all programs with this attached, request by request.
 pub(super) fn told(all: &[Measured], with: With) -> String {
     let (cases, of): (_, &dyn Fn(Case) -> Option<Figure>) = match with {
         With::ClientView => (Case::of_client_view(), &|case| {
@@ -43,7 +43,7 @@ fn figure(all: &[Measured], with: With, case: Case) -> Option<Figure> {
     figure_of(all, with, case, in_programs)
 }
 
-/// Of what is told of each measurement of this.
+/// Figure over the measurements with `with` and of `case`.
 fn figure_of(
     all: &[Measured],
     with: With,
@@ -104,16 +104,16 @@ pub(super) fn show(out: &mut Out, options: &Options, all: &[Measured]) {
     }
 }
 
-/// The end of each RPC. One that sees nothing costs nothing.
+/// Program at the end of each RPC. Without its runs the measurement saw no mount, and would look cheap.
 const RPC_END: &str = "client_rpc_end";
 
-/// Whether every RPC was seen.
+/// True if every RPC was seen.
 pub(super) fn sees_mounts(measure: &Measure) -> bool {
     let mut programs = measure.programs.iter();
     programs.any(|(name, program)| name.starts_with(RPC_END) && program.runs >= measure.ops)
 }
 
-/// What looking at mounts takes of an RPC, in the programs with this at the beginning of their names.
+/// Cost of the probe of mounts for an RPC, in programs whose names begin with `programs`.
 fn of_mounts(all: &[Measured], case: Case, programs: &str) -> Option<Figure> {
     figure_of(all, With::ClientView, case, |measure| {
         let all = measure.programs.iter();
@@ -141,7 +141,7 @@ fn row(all: &[Measured], case: Case) -> Option<Vec<String>> {
     Some(row)
 }
 
-/// Instructions of all programs for each operation, without those that run for a reading of the agent.
+/// Instructions of all programs for each operation, without programs that run for a reading of the agent.
 fn in_programs(measure: &Measure) -> f64 {
     let programs = measure.programs.values();
     let of_requests = programs.filter(|program| program.runs * 2 >= measure.ops);

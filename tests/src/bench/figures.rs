@@ -1,4 +1,4 @@
-//! Measurements over the rounds, compared.
+//! Comparison of measurements over the rounds.
 
 use super::attach::{ALL, With};
 use super::context_switches::Switches;
@@ -7,7 +7,7 @@ use super::median::median;
 use super::results::Measured;
 use super::table::thousands;
 
-/// A figure over the rounds.
+/// Figure over the rounds.
 #[derive(Debug, PartialEq)]
 pub(super) struct Figure {
     pub median: f64,
@@ -33,7 +33,7 @@ impl Figure {
         }
     }
 
-    /// With the lowest and the highest, where there are more than one.
+    /// The median, with the lowest and the highest figure if they differ.
     pub fn show(&self) -> String {
         let round = |x: f64| thousands(x.round());
         let (least, most) = (round(self.least), round(self.most));
@@ -49,7 +49,7 @@ impl Figure {
     }
 }
 
-/// What was measured again and again.
+/// Repeated operation of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Operation(Case),
@@ -80,14 +80,14 @@ impl Subject {
     }
 }
 
-/// In instructions: what one of them takes alone, and what is added to that.
+/// Instructions of a subject alone, and those that each program adds.
 #[derive(Debug)]
 pub(super) struct Row {
     pub subject: Subject,
     pub alone: Figure,
     pub no_phases: Option<Figure>,
     pub agent: Option<Figure>,
-    /// What phases add to the agent without them, round by round.
+    /// Instructions that phases add to the agent without them, round by round.
     pub phases: Option<Figure>,
     pub peer: Option<Figure>,
     pub off_cpu: Option<Figure>,
@@ -118,13 +118,13 @@ impl Row {
         })
     }
 
-    /// Beside the whole.
+    /// Share of the figure in the subject's own cost.
     pub fn share(&self, figure: &Figure) -> f64 {
         figure.median / self.alone.median
     }
 }
 
-/// How a limit stands.
+/// Measured share of a limit, with its spread.
 pub(super) struct Verdict {
     pub measured: f64,
     pub least: f64,
@@ -132,7 +132,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// A figure and what it is a share of.
+    /// Share of a figure in the whole.
     pub fn of(figure: &Figure, whole: f64) -> Verdict {
         Verdict {
             measured: figure.median / whole,
@@ -141,7 +141,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the limit holds, and whether the measurements agree about it.
+    /// Verdict on the limit: met or missed, and a note if the spread contains the limit.
     pub fn show(&self, limit: f64) -> String {
         let unsure = self.least <= limit && limit < self.most;
         let word = if self.measured <= limit {

@@ -1,4 +1,4 @@
-//! The bench's part inside its machine.
+//! Commands of the bench inside its machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,58 +10,58 @@ use super::load::{self, Case, Client};
 use super::{context_switches, recording};
 use crate::machine;
 
-/// What the bench runs inside its machine; each prints JSON.
+/// Commands of the bench inside its machine; each prints JSON.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Inside {
     /// Repeat operations
     Load {
-        /// How often
+        /// Number of operations
         #[arg(long)]
         ops: u64,
-        /// Only writes
+        /// Repeat only writes
         #[arg(long)]
         quick: bool,
-        /// Those that show what features cost
+        /// Repeat the operations that show the costs of features
         #[arg(long)]
         features: bool,
-        /// Whose
+        /// Clients of the operations
         #[arg(long, value_enum)]
         client: Vec<Client>,
-        /// With the kernel's figures of each program
+        /// Add the kernel's figures of each program
         #[arg(long)]
         programs: bool,
-        /// Mounts over v3 and v4.2
+        /// Mount points over v3 and v4.2
         mounts: Vec<PathBuf>,
     },
     /// Pass a byte to another process and back
     Switches {
-        /// How often
+        /// Number of round trips
         #[arg(long)]
         trips: u64,
-        /// With the kernel's figures of each program
+        /// Add the kernel's figures of each program
         #[arg(long)]
         programs: bool,
     },
-    /// Give back each byte (the other process)
+    /// Return each byte (the partner process)
     Echo,
     /// Start an agent, time it, and stop it
     Start {
-        /// nfscope
+        /// Path of nfscope
         program: PathBuf,
     },
     /// Scrape a running agent
     Scrape {
-        /// Where it listens
+        /// Address at which the agent listens
         address: SocketAddr,
-        /// Its process
+        /// Process ID of the agent
         pid: u32,
-        /// nfscope
+        /// Path of nfscope
         program: PathBuf,
     },
 }
 
 impl Inside {
-    /// Does it, and returns the JSON.
+    /// Runs the command, and returns its JSON.
     pub fn run(&self) -> Result<String> {
         Ok(match self {
             Inside::Load {

@@ -1,4 +1,4 @@
-//! In the machine: one operation repeated, and what it cost.
+//! Measurement of operations in the machine: one operation repeated, and its cost.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,23 +14,23 @@ use serde::{Deserialize, Serialize};
 use crate::kernel_counters::KernelCounters;
 use crate::raw::repeat::{Repeat, WRITE_SIZE, What};
 
-/// The file that is written and asked for, directly in the export.
+/// File that is written and looked up, directly in the export.
 const FILE: &str = "bench";
 
-/// Who sends the operations.
+/// Client that sends the operations.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Client {
-    /// The kernel's NFS client, through a mount over loopback: what an application's write costs.
+    /// The kernel's NFS client, through a mount over loopback: the cost of an application's write.
     Mount,
-    /// The lab's own client on a TCP connection: little more than what the server does.
+    /// The lab's own client on a TCP connection: little more than the server's cost.
     Raw,
 }
 
 impl Client {
-    /// As on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Client::Mount => "mount",
@@ -39,10 +39,10 @@ impl Client {
     }
 }
 
-/// One operation as it is measured.
+/// Measured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
-    /// Who sends it.
+    /// Client that sends the operation.
     pub client: Client,
     /// 3, or 4 for 4.2.
     pub version: u32,
@@ -51,7 +51,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// In words.
+    /// The operation in words.
     fn operation(self) -> &'static str {
         match self.what {
             What::Write => "4 KiB sync write",
@@ -60,13 +60,13 @@ impl Case {
         }
     }
 
-    /// With its version.
+    /// The operation with its version.
     pub fn name(self) -> String {
         let version = if self.version == 3 { "v3" } else { "v4.2" };
         format!("{}, {version}", self.operation())
     }
 
-    /// The cases, in the order in which they are measured and shown.
+    /// All cases, in the order in which they are measured and shown.
     pub fn all(quick: bool, clients: &[Client]) -> Vec<Case> {
         let mut cases = Vec::new();
         for client in clients {
@@ -79,12 +79,12 @@ impl Case {
         cases
     }
 
-    /// Those of which it is measured what the agent's features cost them.
+    /// Cases for the costs of the agent's features.
     pub fn of_features() -> Vec<Case> {
         Case::of(Client::Raw, &[What::Write, What::Getattr, What::Lookup])
     }
 
-    /// Those of which it is measured what a look at mounts costs them.
+    /// Cases for the cost of the probe of mounts.
     pub fn of_client_view() -> Vec<Case> {
         Case::all(false, &[Client::Mount])
     }
@@ -114,29 +114,30 @@ impl Case {
     }
 }
 
-/// A program of the kernel, over one measurement.
+/// Figures of a program of the kernel, over one measurement.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Program {
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// For how long, in nanoseconds (counted: instructions).
+    /// Nanoseconds of all runs (on an icount machine: instructions).
     pub ns: u64,
 }
 
-/// What a repetition cost.
+/// Cost of a repeated operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measure {
-    /// Of what.
+    /// The repeated operation.
     pub case: Case,
-    /// How often it was done.
+    /// Number of operations.
     pub ops: u64,
-    /// The whole time.
+    /// Nanoseconds of the whole measurement.
     pub ns: u64,
-    /// Nanoseconds per operation of each tenth of them: shows whether a cost is steady or something came between.
+    /// Nanoseconds per operation in each tenth: shows whether a cost is steady or was disturbed.
     pub tenths: Vec<f64>,
-    /// RPC calls that the server counted meanwhile.
+    /// RPC calls that the server counted during the measurement.
     pub calls: u64,
-    /// The kernel's programs that ran meanwhile, by name and id, where it counts them (`kernel.bpf_stats_enabled`).
+    /// Programs of the kernel that ran during the measurement, by name and id, if the kernel counts them
+    /// (`kernel.bpf_stats_enabled`).
     pub programs: BTreeMap<String, Program>,
 }
 
@@ -214,7 +215,7 @@ fn stepper(case: Case, mounts: &[PathBuf]) -> Result<Box<dyn FnMut() -> Result<(
         let data = [b'y'; WRITE_SIZE];
         return Ok(Box::new(move || Ok(file.write_all_at(&data, 0)?)));
     }
-    // Of the directory: nobody can delegate that to the client, so each question goes to the server.
+    // Attributes of the directory are read: no client gets a delegation of it, so that each GETATTR goes to the server.
     let directory = File::open(path.parent().context("a mount point")?)?;
     Ok(Box::new(move || {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;

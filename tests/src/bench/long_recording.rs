@@ -1,4 +1,4 @@
-//! What two recordings of a day take: in the store, and to be compared.
+//! Costs of two recordings of a day: their size in the store, and the time to compare them.
 //!
 //! An example program of the crate `nfscope-baseline` makes them, so that the lab itself needs no database.
 
@@ -11,10 +11,10 @@ use anyhow::{Context, Result, ensure};
 use super::median::median;
 use crate::paths;
 
-/// Two days, compared.
+/// Comparison of two days.
 #[derive(Clone, Debug)]
 pub struct Days {
-    /// Bytes of the store, of one day.
+    /// Bytes that one day takes in the store.
     pub bytes: u64,
     /// Seconds of `nfscope baseline compare`, the median of five.
     pub seconds: f64,

@@ -1,6 +1,6 @@
 //! The median.
 
-/// The median of the numbers, which are sorted then; NaN of none.
+/// Median of the numbers, which the function sorts; NaN without any.
 pub(super) fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

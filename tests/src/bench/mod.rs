@@ -1,13 +1,11 @@
-//! What the agent costs: `lab bench`.
+//! `lab bench`: the cost of the agent.
 //!
-//! A machine that counts instructions instead of time (one CPU; its clock counts them) runs single NFS
-//! operations, thousands in a row, alone, with the agent attached, without and with phases, and with bpftrace scripts
-//! that measure about the same, in turn. Its own clock then tells instructions per operation, client and server
-//! together, the same on any host. The difference is the cost, whole: the programs, the trampolines and tracepoints
-//! they hang on, and whatever the processes do beside.
+//! An icount machine (one CPU, whose clock counts instructions) runs single NFS operations, thousands in a row: alone, with the agent
+//! attached, without and with phases, and with bpftrace scripts that measure about the same, in turn. Its own clock gives
+//! instructions per operation, client and server together, the same on any host. The difference is the whole cost: the programs,
+//! their trampolines and tracepoints, and all other work of the processes.
 //!
-//! Phases put a program on every context switch of a host, so two processes that have nothing to do with NFS switch to
-//! and fro, too.
+//! Phases put a program on every context switch of a host. Two processes without any NFS therefore switch to and fro, too.
 
 mod agent;
 mod attach;

@@ -1,4 +1,4 @@
-//! What is asked of the bench.
+//! Options of the bench.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::attach::Beside;
 use super::load::Client;
 use crate::kernel::Kernel;
 
-/// What to measure, and how to show it.
+/// Measurements to make, and the form of the report.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Rounds: alone, agent without phases, alone, agent; bpftrace scripts in every other round
@@ -18,25 +18,25 @@ pub struct Options {
     /// Round trips of a byte between two processes in each measurement of context switches
     #[arg(long, default_value_t = 20_000)]
     pub trips: u64,
-    /// One round of sync writes and context switches, without bpftrace, start, memory and scrapes: to try a change
+    /// Make one round of sync writes and context switches, without bpftrace, start, memory and scrapes: to try a change
     #[arg(long)]
     pub quick: bool,
-    /// Only a reading and kernel memory, where 2, 16 and 64 CPUs are possible
+    /// Measure only a reading and kernel memory, with 2, 16 and 64 possible CPUs
     #[arg(long)]
     pub reading: bool,
-    /// Only what single features cost: instructions in the agent's programs, with and without each, and with --client
+    /// Measure only the costs of single features: instructions in the agent's programs, with and without each, and with --client
     #[arg(long, conflicts_with_all = ["quick", "per_program", "agent", "reading"])]
     pub features: bool,
-    /// Only this of what --features leaves out, no break-downs and no --client
+    /// Measure only this part of --features, no break-downs and no --client
     #[arg(long, value_enum, requires = "features")]
     pub without: Vec<Beside>,
-    /// Only the agent's own: its start, its memory, its scrapes, and what open pages take
+    /// Measure only the agent's own costs: its start, its memory, its scrapes, and open pages
     #[arg(long, conflicts_with_all = ["quick", "per_program"])]
     pub agent: bool,
-    /// Also show what each program of the agent and of bpftrace takes
+    /// Also show the cost of each program of the agent and of bpftrace
     #[arg(long)]
     pub per_program: bool,
-    /// Compare with the script without its queue times: these are three quarters of what it costs
+    /// Compare with the script without its queue times: these are three quarters of its cost
     #[arg(long)]
     pub without_queue: bool,
     /// Also write every measurement to this file, as JSON lines
@@ -48,7 +48,7 @@ pub struct Options {
     /// The machine's kernel: 6.1, 6.12, 6.18 or 7.2
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
-    /// Only operations of this client: a mount, or the lab's own
+    /// Measure only operations of this client: a mount, or the lab's own
     #[arg(long, value_enum)]
     pub client: Option<Client>,
 }

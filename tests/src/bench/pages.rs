@@ -1,4 +1,4 @@
-//! What the page at `/` takes of the agent: with nobody looking, with one page open, and with as many as eight.
+//! Cost of the page at `/` for the agent: with no page open, with one, and with the maximum of eight.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use super::process::{cpu_seconds, kib};
 use crate::http;
 
-/// Pages at once.
+/// Numbers of open pages.
 const OPEN: [usize; 3] = [0, 1, 8];
-/// A page asks for windows so often, and for findings and health every fifth time.
+/// Interval at which a page asks for windows; it asks for findings and health every fifth time.
 const INTERVAL: Duration = Duration::from_secs(1);
 const FINDINGS: u32 = 5;
-/// Before it is measured: pages first get a quarter of an hour.
+/// Time before the measurement: pages first get a quarter of an hour.
 const BEGIN: Duration = Duration::from_secs(7);
-/// How long each is measured.
+/// Length of each measurement.
 const LENGTH: Duration = Duration::from_secs(20);
 
-/// The agent and the process that serves HTTP with so many pages open.
+/// Costs of the agent and of the process that serves HTTP with a number of open pages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pages {
-    /// How many.
+    /// Number of open pages.
     pub open: usize,
-    /// CPU seconds a second, of both.
+    /// CPU seconds a second, of both processes.
     pub busy: [f64; 2],
-    /// Resident memory in KiB, of both.
+    /// Resident memory in KiB, of both processes.
     pub resident: [u64; 2],
 }
 
-/// Measures the agent at this address, whose processes these are: itself, and the one that serves HTTP.
+/// Measures the agent at this address. Its processes are `both`: the agent itself, and the one that serves HTTP.
 pub fn measure(address: SocketAddr, both: [u32; 2]) -> Result<Vec<Pages>> {
     OPEN.into_iter().map(|n| open(address, both, n)).collect()
 }
@@ -63,7 +63,7 @@ fn open(address: SocketAddr, both: [u32; 2], n: usize) -> Result<Pages> {
     })
 }
 
-/// Asks as `agent/nfscope/src/http/page/main.js` does, a second each.
+/// Plays a page, with the requests of `agent/serve/src/http/page/main.js` each second.
 fn page(address: SocketAddr, closed: &AtomicBool) -> Result<()> {
     let get = |path: &str| -> Result<Vec<u8>> {
         let answer = http::get(address, path, &[])?;

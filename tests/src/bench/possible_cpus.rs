@@ -1,4 +1,4 @@
-//! What a reading takes, and the kernel memory, where more CPUs could be added to the machine: tables have a copy for each.
+//! Cost of a reading, and kernel memory, with more possible CPUs: per-CPU tables have a copy for each.
 
 use std::thread;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::kernel::Kernel;
 use crate::load::Load;
 use crate::server::Server;
 
-/// CPUs that the kernel takes for possible.
+/// Numbers of possible CPUs.
 pub(super) const SIZES: [u32; 3] = [2, 16, 64];
-/// Later kernels take none of QEMU's for possible.
+/// Later kernels take none of QEMU's absent CPUs for possible.
 const KERNEL: Kernel = Kernel::V6_1;
 const MIXED: u64 = 3000;
 const READINGS: usize = 9;
-/// An agent that is asked again within a quarter of a second gives the same reading.
+/// Time after which an agent makes a new reading: for a quarter of a second it repeats the last one.
 const FRESH: Duration = Duration::from_millis(300);
 
-/// One size.
+/// Costs at one number of possible CPUs.
 #[derive(Debug)]
 pub(super) struct Sized {
     pub possible: u32,
@@ -28,7 +28,7 @@ pub(super) struct Sized {
     pub reading: f64,
     /// Series of operations in use.
     pub operations: usize,
-    /// Bytes of kernel memory by the agent's account, with all its probes attached.
+    /// Bytes of kernel memory by the agent's own metric, with all its probes attached.
     pub memory: f64,
 }
 

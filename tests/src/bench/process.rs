@@ -4,10 +4,10 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// In which the kernel tells user space about CPU time (USER_HZ, include/uapi/asm-generic/param.h).
+/// Ticks in which the kernel reports CPU time to user space (USER_HZ, include/uapi/asm-generic/param.h).
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// CPU seconds of all threads of a process, and of its children that have ended: the agent attaches in one.
+/// CPU seconds of all threads of a process, and of its children that have ended: the agent attaches in a child.
 pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     let mut total = 0.0;
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -18,7 +18,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     }
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| path.clone())?;
-    // Behind the name, in parentheses, are the state and twelve numbers before those of children, in user mode and in the
+    // The name in parentheses is followed by the state and twelve numbers, and then by the ticks of children, in user mode and in the
     // kernel.
     let (_, numbers) = text.rsplit_once(')').context("stat")?;
     let of_children = numbers.split_whitespace().skip(13).take(2);
@@ -28,7 +28,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64> {
     Ok(total)
 }
 
-/// A figure of a process's memory.
+/// Memory figure of a process in KiB.
 pub(super) fn kib(pid: u32, key: &str) -> Result<u64> {
     let path = format!("/proc/{pid}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;

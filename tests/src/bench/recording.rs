@@ -1,4 +1,4 @@
-//! What recording takes.
+//! Cost of a recording.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use super::process::cpu_seconds;
 
-/// One window of a recording, in CPU seconds.
+/// CPU seconds of one window of a recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Window {
-    /// Of the agent that is asked.
+    /// CPU seconds of the recorded agent.
     pub agent: f64,
-    /// Of `nfscope baseline record`.
+    /// CPU seconds of `nfscope baseline record`.
     pub recorder: f64,
 }
 
@@ -46,7 +46,7 @@ pub fn record(address: SocketAddr, pid: u32, program: &Path) -> Result<Window> {
         if let Some(status) = recorder.try_wait()? {
             break status;
         }
-        // It may end meanwhile.
+        // The recorder may end before its time is read: the last reading stays then.
         own = cpu_seconds(recorder.id()).unwrap_or(own).max(own);
         thread::sleep(Duration::from_millis(10));
     };

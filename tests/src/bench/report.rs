@@ -1,4 +1,4 @@
-//! What was measured, as tables for a terminal or in Markdown.
+//! Measurements as tables for a terminal or in Markdown.
 
 use super::figures::{Figure, Row, Subject, Verdict};
 use super::load::{Case, Client};
@@ -8,15 +8,15 @@ use super::results::Results;
 use super::table::{Out, thousands};
 use crate::raw::repeat::What;
 
-/// The agent without phases may add so much to a mount's 4 KiB sync write.
+/// Limit of the agent without phases: its share of a mount's 4 KiB sync write.
 const SHARE: f64 = 0.02;
-/// And with them so much.
+/// Limit of the agent with phases: its share of a mount's 4 KiB sync write.
 const SHARE_PHASES: f64 = 0.023;
-/// To a GETATTR, whose own cost is lower.
+/// Limit for a GETATTR, whose own cost is lower.
 const SHARE_GETATTR: f64 = 0.035;
-/// The agent, phases included, may cost so much of what the bpftrace script costs.
+/// Limit of the agent, phases included, as a share of the bpftrace script's cost.
 const OF_PEER: f64 = 1.0 / 3.0;
-/// Phases may add nothing to a switch of a task that has nothing to do with NFS: its own cost varies by this much.
+/// Limit of phases for a switch between tasks without any NFS, in instructions: the cost of a switch itself varies by this much.
 const SWITCH: f64 = 5.0;
 
 pub(super) fn render(options: &Options, results: &Results) -> String {

@@ -1,4 +1,4 @@
-//! What was measured beside the cost of operations, as tables: programs one by one, and the agent's resources.
+//! Measurements beside the cost of operations, as tables: programs one by one, and the agent's resources.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ const RESIDENT_KIB: u64 = 12 * 1024;
 const DAY: u64 = 64 << 20;
 const COMPARE: f64 = 2.0;
 const BINARY: u64 = 6_000_000;
-/// Million instructions, one for each nanosecond: 5 ms.
+/// Limit of a reading in million instructions, one for each nanosecond: 5 ms.
 const READING: f64 = 5.0;
 
-/// What each program took.
+/// Table of each program's cost.
 pub(super) fn programs(out: &mut Out, measured: &Measured) {
     out.paragraph(&format!(
         "Programs {}: instructions inside the programs only, with what counting them takes (some of each run).",
@@ -41,7 +41,7 @@ pub(super) fn programs(out: &mut Out, measured: &Measured) {
     out.table(&head, 2, &rows);
 }
 
-/// The programs, the dearest first, and their sum.
+/// Rows of the programs, the most expensive first, and of their sum.
 fn ranked(
     rows: &mut Vec<Vec<String>>,
     name: &str,
@@ -58,7 +58,7 @@ fn ranked(
     by_cost.push(("all", total));
     for (program, cost) in by_cost {
         let (runs, ns, times) = (cost.runs as f64, cost.ns as f64, times as f64);
-        // What ran for something else: a lease, a disk's poll.
+        // Rare runs belong to other work: a lease, a disk's poll.
         if runs / times < 0.02 {
             continue;
         }
@@ -72,7 +72,7 @@ fn ranked(
     }
 }
 
-/// Programs of one name together.
+/// Sums of programs with the same name.
 fn merged(programs: &BTreeMap<String, Program>) -> BTreeMap<&str, Program> {
     let mut all: BTreeMap<&str, Program> = BTreeMap::new();
     for (name, program) in programs {
@@ -84,7 +84,7 @@ fn merged(programs: &BTreeMap<String, Program>) -> BTreeMap<&str, Program> {
     all
 }
 
-/// Size, start, memory, scrapes.
+/// Table of size, start, memory and scrapes.
 pub(super) fn resources(out: &mut Out, results: &Results) {
     let mut rows = Vec::new();
     let megabytes = |bytes: u64| format!("{:.2} MB", bytes as f64 / 1e6);
@@ -250,7 +250,7 @@ fn mebibytes(kib: u64) -> String {
     format!("{:.1} MiB", kib as f64 / 1024.0)
 }
 
-/// What open pages take, of the agent and of the process that serves HTTP.
+/// Rows of open pages: costs of the agent and of the process that serves HTTP.
 fn pages(place: &str, scraped: &Scraped, busy: impl Fn(f64) -> String) -> Vec<Vec<String>> {
     let row = |p: &Pages| {
         let [agent, http] = p.busy;

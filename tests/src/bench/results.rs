@@ -1,4 +1,4 @@
-//! What was measured, before anything is compared.
+//! Measurements, before any comparison.
 
 use super::agent::{Scraped, Started};
 use super::attach::With;
@@ -7,7 +7,7 @@ use super::load::Measure;
 use super::long_recording::Days;
 use super::possible_cpus::Sized;
 
-/// One measurement of each case, and of context switches, with the same thing attached, as far as that concerns them.
+/// Measurement of each case once, and of context switches, with the same program attached, if it can cost them anything.
 #[derive(Debug)]
 pub(super) struct Measured {
     pub with: With,
@@ -15,22 +15,22 @@ pub(super) struct Measured {
     pub switches: Option<Switches>,
 }
 
-/// What was measured.
+/// All measurements.
 #[derive(Debug)]
 pub(super) struct Results {
     /// Bytes of the release binary.
     pub binary: u64,
-    /// In the order in which they were measured.
+    /// Measurements in their order.
     pub measured: Vec<Measured>,
     pub per_program: Vec<Measured>,
-    /// On this host; on Linux without an NFS server that is without its probes.
+    /// Start and scrapes on this host; on a Linux host without an NFS server that is without its probes.
     pub native: Option<(Started, Scraped)>,
     /// Two recordings of a day, compared on this host.
     pub days: Option<Days>,
-    /// In the machine, its clock counting instructions, with all probes and after a mixed load.
+    /// Start and scrapes in the machine, whose clock counts instructions, with all probes and after a mixed load.
     pub inside: Option<(Started, Scraped)>,
-    /// The memory of the agent's maps in the machine, in bytes.
+    /// Bytes of the agent's maps in the machine.
     pub maps: u64,
-    /// Machines to which CPUs could be added.
+    /// Costs in machines with more possible CPUs.
     pub sized: Vec<Sized>,
 }

@@ -1,4 +1,4 @@
-//! The host's side: a machine, and measurements in it, interleaved in rounds.
+//! Measurements from the host's side: a machine, and programs attached in turn, in rounds.
 
 use std::fs::File;
 use std::io::Write;
@@ -22,10 +22,10 @@ use crate::server::Server;
 /// Mixed operations before the agent's memory and scrapes are measured.
 const MIXED: u64 = 3000;
 
-/// Alone twice: everything is compared with that.
+/// Programs of each round; alone comes twice, because everything is compared with it.
 const ROUND: &[With] = &[With::Nothing, With::NoPhases, With::Nothing, With::Agent];
-/// In every other round only. bpftrace takes as long to start as all else in a round, and the scripts cost so much more
-/// than the agent that fewer measurements tell how much.
+/// Programs of every other round. bpftrace takes as long to start as all else in a round, and its scripts cost so much more than the
+/// agent that fewer measurements are enough.
 const SCRIPTS: &[With] = &[
     With::Bpftrace,
     With::OffCpu,
@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     say(&format!("booting kernel {}", options.kernel));
     let bench = Bench::boot(options)?;
     let rounds = options.rounds();
-    // The first measurement would warm caches for the others.
+    // Caches are warmed here, not by the first measurement.
     if rounds > 0 {
         bench.measure(100, false)?;
     }
@@ -88,12 +88,12 @@ pub(super) fn run(options: &Options, results: &mut Results) -> Result<()> {
     Ok(())
 }
 
-/// Only what single features cost.
+/// Measures only the costs of single features.
 pub(super) fn features(options: &Options) -> Result<Vec<Measured>> {
     Bench::boot(options)?.features()
 }
 
-/// Only the agent's start, memory, scrapes and pages.
+/// Measures only the agent's start, memory, scrapes and pages.
 pub(super) fn resources(options: &Options, results: &mut Results) -> Result<()> {
     Bench::boot(options)?.resources(results)
 }
@@ -111,7 +111,7 @@ impl Bench<'_> {
             .icount()
             .faithful()
             .start()?;
-        // ext4 for its journal, which the probes and the script attach to although tmpfs has none.
+        // ext4 has the journal that the probes and the script attach to; tmpfs has none.
         server.sh("set -e
              modprobe -a ext4 nfs nfsv3 nfsv4; mkdir -p /run/bench/{3,4}
              mount -t nfs -o vers=3,nolock,proto=tcp 127.0.0.1:/run/exp /run/bench/3
@@ -154,7 +154,7 @@ impl Bench<'_> {
         self.inside(&arguments)
     }
 
-    /// Adds it to the file that has every measurement.
+    /// Adds the measurement to the file that has every measurement.
     fn keep(&self, measured: &Measured) -> Result<()> {
         let Some(path) = &self.options.raw else {
             return Ok(());
@@ -165,7 +165,7 @@ impl Bench<'_> {
         writeln!(file, "{line}").with_context(|| format!("writing {}", path.display()))
     }
 
-    /// What single features cost; each is measured a few times while it is attached, because attaching takes longest.
+    /// Measures the costs of single features, each several times while it is attached, because attaching takes longest.
     fn features(&self) -> Result<Vec<Measured>> {
         const TIMES: usize = 3;
         self.server.sh("sysctl -q kernel.bpf_stats_enabled=1")?;
@@ -194,7 +194,7 @@ impl Bench<'_> {
             eprintln!("bench: {}: {}", with.name(), features::told(&all, with));
             Ok(())
         };
-        // Attaching takes longest: one agent has all break-downs, one after the other.
+        // All break-downs are made by the same agent, one after the other, because attaching takes longest.
         let agent = attach::agent(&self.server, true)?;
         measure(With::Agent)?;
         let only = &self.options.without;
@@ -233,7 +233,7 @@ impl Bench<'_> {
             .with_context(|| format!("lab bench-guest {arguments} printed {:?}", output.stdout))
     }
 
-    /// The agent's start, and after a mixed load its memory and scrapes.
+    /// Measures the agent's start, and after a mixed load its memory and scrapes.
     fn resources(&self, results: &mut Results) -> Result<()> {
         let program = paths::nfscope_program()?;
         let started = self.inside(&format!("start {}", program.display()))?;
@@ -255,7 +255,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Bytes of all maps in the kernel.
+    /// Bytes of all BPF maps in the kernel.
     fn maps(&self) -> Result<u64> {
         let listed = self.server.sh("bpftool -j map show")?.stdout;
         let maps: Vec<serde_json::Value> = serde_json::from_str(&listed)?;

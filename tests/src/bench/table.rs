@@ -1,6 +1,6 @@
 //! Tables for a terminal or in Markdown.
 
-/// The text in the making.
+/// Text under construction.
 pub(super) struct Out {
     markdown: bool,
     pub text: String,
@@ -14,12 +14,12 @@ impl Out {
         }
     }
 
-    /// Text between empty lines.
+    /// Adds text between empty lines.
     pub fn paragraph(&mut self, text: &str) {
         self.text += &format!("\n{text}\n\n");
     }
 
-    /// Columns from the `numbers`-th on are aligned to the right.
+    /// Adds a table; columns from the `numbers`-th on are aligned to the right.
     pub fn table(&mut self, head: &[&str], numbers: usize, rows: &[Vec<String>]) {
         if rows.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The single actions of the load. Each is a few system calls on the worker's own files.
+//! Single actions of the load. Each is a few system calls on the worker's own files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -41,7 +41,7 @@ const MIX: [(&str, u32, Action); 19] = [
     ("lock", 3, Worker::lock),
 ];
 
-/// One thread of the load.
+/// Thread of the load.
 pub(super) struct Worker {
     dir: PathBuf,
     random: u64,
@@ -117,7 +117,7 @@ impl Worker {
         self.dir.join(format!("file{n}"))
     }
 
-    /// A name that no earlier load has left behind when it was killed, with the same seed or not.
+    /// Name that no killed load has left behind, with the same seed or not.
     fn temporary(&mut self) -> PathBuf {
         let (process, n) = (std::process::id(), self.below(1 << 30));
         self.dir.join(format!("temporary{process}-{n}"))
@@ -134,7 +134,7 @@ impl Worker {
             .open(path)
     }
 
-    /// A file that has something in it.
+    /// Opens a file with contents.
     fn filled(&mut self) -> std::io::Result<File> {
         let mut file = self.open(OFlags::empty())?;
         if file.metadata()?.len() < 4 * BLOCK as u64 {
@@ -171,13 +171,13 @@ impl Worker {
 
     fn direct_write(&mut self) -> std::io::Result<()> {
         let file = self.open(OFlags::DIRECT)?;
-        // NFS asks for no alignment of memory.
+        // NFS needs no alignment of memory.
         file.write_all_at(&[b'D'; BLOCK], self.below(16) * BLOCK as u64)
     }
 
     fn read(&mut self) -> std::io::Result<()> {
         drop(self.filled()?);
-        // Direct, or the client's cache would answer.
+        // The read is direct, or the client's cache would answer.
         let mut file = self.open(OFlags::DIRECT)?;
         let mut buffer = vec![0; (1 + self.below(4) as usize) * BLOCK];
         file.seek(SeekFrom::Start(self.below(4) * BLOCK as u64))?;
@@ -222,7 +222,7 @@ impl Worker {
     fn readdir(&mut self) -> std::io::Result<()> {
         for entry in fs::read_dir(&self.dir)? {
             match entry?.metadata() {
-                // A removed file that the client had to keep for a moment under another name (fs/nfs/unlink.c) goes behind its back.
+                // A removed file that is still open has another name for a moment (fs/nfs/unlink.c), and disappears by itself.
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
                 other => {
                     other?;
@@ -233,7 +233,7 @@ impl Worker {
     }
 
     fn stat(&mut self) -> std::io::Result<()> {
-        // Opening revalidates, whatever the attribute cache thinks. A name that is not there is a LOOKUP.
+        // Opening revalidates, whatever the state of the attribute cache. A missing name is a LOOKUP.
         self.open(OFlags::empty())?.metadata()?;
         match fs::metadata(self.temporary()) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -270,7 +270,7 @@ impl Worker {
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 8 * BLOCK as u64)?;
         rustix::fs::fallocate(&file, punch, BLOCK as u64, BLOCK as u64)?;
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(0))?;
-        // What fallocate() set aside and nobody wrote is no data: there may be none behind the hole (ENXIO).
+        // Blocks that fallocate() reserved and no write filled are no data: there may be none behind the hole (ENXIO).
         match rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(BLOCK as u64)) {
             Ok(_) | Err(rustix::io::Errno::NXIO) => Ok(()),
             Err(e) => Err(e.into()),
@@ -306,7 +306,7 @@ impl Worker {
     }
 }
 
-/// Not every version and not every file system can do everything, and the load asks anyway.
+/// True for errors of actions that a version or a file system does not support; the load tries all of them anyway.
 fn unsupported(e: &std::io::Error) -> bool {
     let Some(errno) = Errno::from_io_error(e) else {
         return false;

@@ -1,10 +1,10 @@
-//! Which load, as the host asks for it: a `lab load` command in the machine.
+//! Description of a load on the host: a `lab load` command in the machine.
 
 use std::time::Duration;
 
 use super::kind::Kind;
 
-/// Which load, and for how long: see [`crate::Server::load`].
+/// Kind and length of a load: see [`crate::Server::load`].
 #[derive(Clone, Debug)]
 pub struct Load {
     operations: u64,
@@ -36,7 +36,7 @@ impl Load {
         }
     }
 
-    /// Stops once the kernel has counted this many procedures (v3) and component operations (v4) since it began.
+    /// Stops once the kernel has counted this many procedures (v3) and component operations (v4) since the load began.
     pub fn ops(mut self, operations: u64) -> Load {
         self.operations = operations;
         self
@@ -49,24 +49,24 @@ impl Load {
         self
     }
 
-    /// Does not stop.
+    /// Goes on until killed.
     pub fn endless(self) -> Load {
         self.ops(u64::MAX)
     }
 
-    /// Over mounts of these versions (3 and 4.2).
+    /// Runs over mounts of these versions (default: 3 and 4.2).
     pub fn versions(mut self, versions: &[&str]) -> Load {
         self.versions = versions.iter().map(|&v| v.to_owned()).collect();
         self
     }
 
-    /// Another sequence of actions (1).
+    /// Seeds the sequence of actions (default: 1).
     pub fn seed(mut self, seed: u64) -> Load {
         self.seed = seed;
         self
     }
 
-    /// Leaves so much time from one action of a thread to its next one (none).
+    /// Leaves this time from one action of a thread to its next one (default: none).
     pub fn every(mut self, every: Duration) -> Load {
         self.every = every;
         self
@@ -75,12 +75,12 @@ impl Load {
     pub(crate) fn patience(&self) -> Duration {
         match self.duration {
             Some(duration) => duration + Duration::from_secs(120),
-            // Emulated and beside another machine, a slow device under it, still more than 100 operations a second.
+            // At least 100 operations a second, even emulated, beside another machine, and on a slow device.
             None => Duration::from_secs(120 + self.operations.min(100_000) / 100),
         }
     }
 
-    /// The NFS versions to mount the export over.
+    /// Versions of NFS over which the export is mounted.
     pub(crate) fn mount_versions(&self) -> &[String] {
         &self.versions
     }

@@ -1,6 +1,6 @@
-//! What a load is made of.
+//! Kinds of a load.
 
-/// What the load is made of.
+/// Kind of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Sync and async writes, reads and metadata of every sort.

@@ -1,4 +1,4 @@
-//! A realistic mixed load: what applications do to NFS, in direct system calls, bounded by operations or by time.
+//! Realistic mixed load: calls of applications on NFS, as direct system calls, bounded by operations or by time.
 
 mod actions;
 mod command;

@@ -1,4 +1,4 @@
-//! `lab load`: the load itself, beside the server.
+//! `lab load`: runs a load on the mounts of its host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,21 +15,21 @@ use super::kind::Kind;
 use crate::begun;
 use crate::kernel_counters::KernelCounters;
 
-/// What a load did.
+/// Result of a load.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadReport {
     /// Procedures and component operations that the kernel counted from beginning to end.
     pub operations: u64,
-    /// How long it took.
+    /// Seconds of the load.
     pub seconds: f64,
-    /// How often each action was done.
+    /// Number of each action.
     pub actions: BTreeMap<String, u64>,
     /// Actions that a mount does not support (extended attributes over NFSv3), and how often they were tried.
     pub unsupported: BTreeMap<String, u64>,
 }
 
-/// `lab load`: two threads per mount, each in a directory of its own. A mixed load that ends by its operations goes on until the first
-/// thread of each mount has done every action: a mount whose calls take longer would else have few of some, or none.
+/// Runs `lab load`: two threads per mount, each in a directory of its own. A mixed load that ends by its operations goes on until the
+/// first thread of each mount has done every action: otherwise a mount with slower calls would have few of some actions, or none.
 pub fn run(
     kind: Kind,
     operations: u64,
@@ -67,7 +67,7 @@ pub fn run(
                     }
                     Ok(worker)
                 };
-                // One worker's trouble ends the load, or the rest would hide it.
+                // An error of one worker ends the load, or the other workers would hide it.
                 workers
                     .push(scope.spawn(move || {
                         work().inspect_err(|_| stop.store(true, Ordering::Relaxed))

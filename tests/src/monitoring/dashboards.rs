@@ -1,4 +1,4 @@
-//! Dashboards as Grafana reads them, and what it makes of their variables.
+//! Dashboards as Grafana reads them, and its substitution of their variables.
 
 use std::fs;
 use std::path::Path;
@@ -8,33 +8,33 @@ use serde_json::Value;
 
 use super::{Prometheus, dashboards};
 
-/// One dashboard.
+/// Dashboard of Grafana.
 #[derive(Clone, Debug)]
 pub struct Dashboard {
-    /// The file's name without its ending.
+    /// Name of the file without its ending.
     pub name: String,
-    /// All of it.
+    /// JSON of the dashboard.
     pub json: Value,
     /// Titles of its rows.
     pub rows: Vec<String>,
-    /// Its panels, rows left out.
+    /// Panels, without rows.
     pub panels: Vec<Panel>,
-    /// Variables that Prometheus is asked for, in the order in which they stand.
+    /// Variables with values from Prometheus, in the dashboard's order.
     pub variables: Vec<Variable>,
 }
 
-/// One panel.
+/// Panel of a dashboard.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What stands above it.
+    /// Title above the panel.
     pub title: String,
-    /// All of it.
+    /// JSON of the panel.
     pub json: Value,
-    /// What it asks.
+    /// Queries of the panel.
     pub targets: Vec<Target>,
 }
 
-/// What becomes of a query's answer.
+/// Format of a query's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Lines, numbers, or a native histogram.
@@ -45,29 +45,29 @@ pub enum Format {
     Buckets,
 }
 
-/// One query of a panel.
+/// Query of a panel.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// In PromQL, with Grafana's variables.
+    /// Expression in PromQL, with Grafana's variables.
     pub expression: String,
-    /// How series are named.
+    /// Names of the series.
     pub legend: String,
-    /// Only the newest value.
+    /// True if only the newest value is queried.
     pub instant: bool,
-    /// What becomes of it.
+    /// Format of the result.
     pub format: Format,
 }
 
-/// A variable whose values are those of a label.
+/// Variable whose values are those of a label.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// `$name` in expressions.
+    /// Name of the variable, without `$`.
     pub name: String,
-    /// The series that are asked, with variables of before.
+    /// Series that have the label, with earlier variables in the selector.
     pub selector: String,
     /// The label.
     pub label: String,
-    /// What stands for everything where no value is chosen.
+    /// Value of the choice All.
     pub all: String,
 }
 
@@ -108,7 +108,7 @@ impl Dashboard {
         })
     }
 
-    /// What Grafana puts in place of the variables when everything of this job is chosen.
+    /// Values that Grafana substitutes for the variables if everything of this job is chosen.
     pub fn values(&self, of: &Prometheus, job: &str, rate: &str) -> Result<Vec<(String, String)>> {
         let mut values = vec![
             ("__rate_interval".to_owned(), rate.to_owned()),
@@ -129,9 +129,9 @@ impl Dashboard {
     }
 }
 
-/// An expression with these in place of its variables.
+/// Substitutes the variables of an expression.
 pub fn substituted(expression: &str, values: &[(String, String)]) -> String {
-    // The longest names first: $op is no beginning of $operation.
+    // Longer names come first: $op is the beginning of $operation.
     let mut values: Vec<_> = values.iter().collect();
     values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     let mut text = expression.to_owned();
@@ -141,7 +141,7 @@ pub fn substituted(expression: &str, values: &[(String, String)]) -> String {
     text
 }
 
-/// Grafana quotes a value for a regular expression, and that for a string.
+/// Quotes a value for a regular expression, and that for a string, as Grafana does.
 fn quoted(value: &str) -> String {
     let mut out = String::new();
     for c in value.chars() {
@@ -162,7 +162,7 @@ impl Panel {
         }
     }
 
-    /// True where native histograms are asked for beside classic ones.
+    /// True for a heat map, which queries native histograms beside classic ones.
     pub fn is_heat_map(&self) -> bool {
         self.json["type"] == "heatmap"
     }

@@ -1,6 +1,6 @@
-//! Dashboards, rules and a real Prometheus: what tests ask of `dashboards/`.
+//! Dashboards, rules and a real Prometheus, for tests of `dashboards/`.
 //!
-//! Nothing here understands PromQL: expressions are parsed, checked and evaluated by Prometheus itself.
+//! Expressions are parsed, checked and evaluated by Prometheus itself: no code here understands PromQL.
 
 mod dashboards;
 mod prometheus;
@@ -22,13 +22,13 @@ pub fn dashboards() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../dashboards")
 }
 
-/// Has the generator write every dashboard and every rule into this directory, which gets `grafana/` and `rules/`. `table` is a metric table as `docs/metrics.md`
-/// has it: a family in it that no dashboard shows gets a panel.
+/// Generates every dashboard and every rule into this directory, which gets `grafana/` and `rules/`. `table` is a metric table in the
+/// form of `docs/metrics.md`: a family of it without a panel of its own gets one.
 pub fn generate(into: &Path, table: &Path) -> Result<()> {
     generate_for(into, table, &dashboards().join("slo.yml"))
 }
 
-/// The same with other objectives than those of `dashboards/slo.yml`.
+/// Generates them with other objectives than those of `dashboards/slo.yml`.
 pub fn generate_for(into: &Path, table: &Path, objectives: &Path) -> Result<()> {
     let python = cache().join("dashboards/bin/python");
     ensure!(

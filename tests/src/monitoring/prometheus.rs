@@ -1,5 +1,5 @@
-//! A real Prometheus on this host, as `tests/setup/setup.sh monitoring` unpacked it: a process with a directory of its own that
-//! ends with the value.
+//! A real Prometheus on this host, as `tests/setup/setup.sh monitoring` unpacked it: a process with a directory of its own. Dropping
+//! the value ends both.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -18,23 +18,23 @@ use crate::kernel::cache;
 use crate::machine::free_port;
 use crate::{http, paths, supervisor};
 
-/// Loading nothing takes it a second; a host with two busy machines takes longer.
+/// Time limit of the start: an empty one takes a second, and longer on a host with two busy machines.
 const START: Duration = Duration::from_secs(60);
 
-/// Which Prometheus.
+/// Release of Prometheus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// Debian 12's, which stores classic histograms.
+    /// Debian 12's release, which stores classic histograms.
     Older,
-    /// Debian's newest, which stores native ones.
+    /// Debian's newest release, which stores native histograms.
     Newer,
 }
 
 impl Release {
-    /// Both.
+    /// Both releases.
     pub const ALL: [Release; 2] = [Release::Older, Release::Newer];
 
-    /// Its directory's name.
+    /// Name of the release's directory.
     pub fn name(self) -> &'static str {
         match self {
             Release::Older => "2.42",
@@ -53,8 +53,7 @@ impl Release {
         Ok(path)
     }
 
-    /// Runs promtool with these arguments and this file, if any, as its standard input: whether it was content, and all
-    /// that it said.
+    /// Runs promtool with these arguments and this file, if any, as its standard input. Returns whether it succeeded, and its output.
     pub fn promtool(self, arguments: &[&str], input: Option<&Path>) -> Result<(bool, String)> {
         let stdin = match input {
             Some(path) => File::open(path)
@@ -80,10 +79,10 @@ impl Release {
     }
 }
 
-/// A series and what it has at some moment or over some time.
+/// Series with its values at a moment or over a time.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Sample {
-    /// Its labels, `__name__` included.
+    /// Labels of the series, `__name__` included.
     pub metric: std::collections::BTreeMap<String, String>,
     /// Time and number.
     #[serde(default)]
@@ -98,37 +97,37 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// True where there is a native histogram.
+    /// True if there is a native histogram.
     pub fn is_native(&self) -> bool {
         self.histogram.is_some() || !self.histograms.is_empty()
     }
 
-    /// True where there is anything but NaN, which is what a quantile of nothing is.
+    /// True if any value is not NaN, which is the quantile of an empty histogram.
     pub fn says_something(&self) -> bool {
         let mut numbers = self.value.iter().chain(&self.values);
         self.is_native() || numbers.any(|(_, v)| v != "NaN")
     }
 }
 
-/// A rule as Prometheus has understood it.
+/// Rule as Prometheus has parsed it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Rule {
-    /// The alert's name, or the series' that is recorded.
+    /// Name of the alert, or of the recorded series.
     pub name: String,
-    /// Its expression.
+    /// Expression of the rule.
     pub query: String,
     /// `alerting` or `recording`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Labels that it adds.
+    /// Labels that the rule adds.
     #[serde(default)]
     pub labels: std::collections::BTreeMap<String, String>,
-    /// What an alert says.
+    /// Texts of an alert.
     #[serde(default)]
     pub annotations: std::collections::BTreeMap<String, String>,
     /// `ok` once it has been evaluated.
     pub health: String,
-    /// Why not.
+    /// Error of the last evaluation.
     #[serde(default, rename = "lastError")]
     pub error: String,
 }
@@ -143,12 +142,12 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it with this configuration, and waits until it answers.
+    /// Starts Prometheus with this configuration, and waits until it answers.
     pub fn start(release: Release, configuration: &str) -> Result<Prometheus> {
         Prometheus::start_on(release, configuration, |_| Ok(()))
     }
 
-    /// The same with a history: `prepare` gets the directory of its data before it starts.
+    /// Starts Prometheus with a history: `prepare` gets the directory of its data before the start.
     pub fn start_on(
         release: Release,
         configuration: &str,
@@ -163,7 +162,7 @@ impl Prometheus {
         let log = File::create(dir.join("log"))
             .with_context(|| format!("creating a log in {}", dir.display()))?;
         let address = free_port(None)?;
-        // It ends, and its directory goes, with the pipe to the supervisor: however this process ends.
+        // The supervisor ends Prometheus and removes its directory when this process ends, in whatever way.
         let supervisor = Command::new(paths::lab_program()?)
             .arg("supervisor")
             .arg(&dir)
@@ -178,7 +177,8 @@ impl Prometheus {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log)
-            // Out of the terminal's reach: the supervisor must outlive the Ctrl-C that ends its owner.
+            // The supervisor must outlive the Ctrl-C that ends its owner: a process group of its own keeps the terminal's signals
+            // away.
             .process_group(0)
             .spawn()
             .context("starting lab supervisor")?;
@@ -208,22 +208,22 @@ impl Prometheus {
         Ok(())
     }
 
-    /// Where it answers.
+    /// Address at which Prometheus answers.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Which it is.
+    /// Release of this Prometheus.
     pub fn release(&self) -> Release {
         self.release
     }
 
-    /// The series that an expression has now.
+    /// Current values of an expression's series.
     pub fn query(&self, expression: &str) -> Result<Vec<Sample>> {
         self.vector("query", &[("query", expression)])
     }
 
-    /// The series that an expression has had in the last seconds.
+    /// Values of an expression's series in the last seconds.
     pub fn query_range(&self, expression: &str, seconds: u64, step: u64) -> Result<Vec<Sample>> {
         let now = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -238,17 +238,17 @@ impl Prometheus {
         self.vector("query_range", &parameters)
     }
 
-    /// Values of a label in the series that a selector names.
+    /// Values of a label in the series of a selector.
     pub fn label_values(&self, selector: &str, label: &str) -> Result<Vec<String>> {
         self.ask(&format!("label/{label}/values"), &[("match[]", selector)])
     }
 
-    /// How the newer release has parsed an expression.
+    /// Syntax tree of an expression; only the newer release has one.
     pub fn parse(&self, expression: &str) -> Result<Value> {
         self.ask("parse_query", &[("query", expression)])
     }
 
-    /// Every rule that it has loaded.
+    /// Every rule that Prometheus has loaded.
     pub fn rules(&self) -> Result<Vec<Rule>> {
         #[derive(Deserialize)]
         struct Groups {
@@ -300,7 +300,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// For an address: everything but what needs no quoting anywhere.
+/// Percent-encodes text for an address: everything but characters that never need it.
 fn encoded(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     text.bytes()

@@ -1,4 +1,4 @@
-//! What an expression wants of the metric table, from the tree that Prometheus makes of it.
+//! Checks of an expression against the metric table, on the tree that Prometheus makes of the expression.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::dashboards;
 
-/// The metrics and labels of an expression that the metric table does not have.
+/// Metrics and labels of an expression, and those that the metric table does not have.
 #[derive(Clone, Debug, Default)]
 pub struct Wants {
-    /// Every metric, as it stands there.
+    /// Every metric of the expression, by its name there.
     pub metrics: BTreeSet<String>,
-    /// In words.
+    /// Errors in words.
     pub wrong: Vec<String>,
 }
 
@@ -30,12 +30,12 @@ fn recorded() -> &'static BTreeSet<String> {
     &NAMES
 }
 
-/// The metric of a recorded series, whose name is level:metric:operations; others are their own.
+/// The metric of a recorded series, whose name is level:metric:operations; another name is the metric itself.
 fn metric_of(name: &str) -> &str {
     name.split(':').nth(1).unwrap_or(name)
 }
 
-/// The family that a series belongs to: a classic histogram's have endings of their own.
+/// The family of a series: series of a classic histogram have endings of their own.
 pub fn base_name(name: &str) -> &str {
     let name = metric_of(name);
     let known = |name: &str| family::ALL.iter().any(|f| f.name == name);
@@ -47,14 +47,14 @@ pub fn base_name(name: &str) -> &str {
 }
 
 impl Wants {
-    /// Reads a tree.
+    /// Reads a syntax tree.
     pub fn of(tree: &Value) -> Wants {
         let mut wants = Wants::default();
         wants.visit(tree);
         wants
     }
 
-    /// Whether a label is one of the metrics'.
+    /// True if one of the metrics has this label.
     pub fn has_label(&self, label: &str) -> bool {
         self.metrics.iter().any(|m| labels_of(m).contains(label))
     }
@@ -91,7 +91,7 @@ impl Wants {
         }
     }
 
-    /// A part of the tree, of whose metrics one must have these labels.
+    /// Reads a part of the tree; one of its metrics must have these labels.
     fn part(&mut self, node: &Value, labels: &Value) {
         let part = Wants::of(node);
         for label in labels
@@ -116,7 +116,7 @@ impl Wants {
             .flatten()
             .map(|m| [&m["name"], &m["type"], &m["value"]].map(|v| v.as_str().unwrap_or_default()))
             .collect();
-        // Variables ask for a histogram's series by either name.
+        // Variables query a histogram by either of its names: with `_count` or without.
         let name = matchers
             .iter()
             .find(|[label, ..]| *label == "__name__")
@@ -153,13 +153,13 @@ impl Wants {
     }
 }
 
-/// Every label that a series of this name has.
+/// Labels of the series with this name.
 fn labels_of(metric: &str) -> BTreeSet<String> {
     let mut labels: BTreeSet<String> = ["cluster", "job", "instance"].map(str::to_owned).into();
     if let Some((level, rest)) = metric.split_once(':') {
         labels.extend(level.split('_').map(str::to_owned));
         if level == "slo" {
-            // Sloth's own.
+            // Sloth adds labels of its own.
             labels.extend(["id", "service", "slo", "window"].map(|l| format!("sloth_{l}")));
         }
         if rest.contains("_within:") {
@@ -183,7 +183,7 @@ fn info(metric: &str) -> Option<&'static Info> {
         .find(|f| f.name == base_name(metric))
 }
 
-/// The values of a label where the table names them all: single words with commas between, before any further words.
+/// Values of a label, if the table lists them all: single words with commas between, before any further words.
 fn closed_set(f: &Info, label: &str) -> Option<Vec<&'static str>> {
     let values = f.labels.iter().find(|l| l.name == label)?.values;
     let end = values.find([';', ':']).unwrap_or(values.len());

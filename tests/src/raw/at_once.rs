@@ -1,5 +1,5 @@
-//! `lab at-once`: so many calls at the same time, on 32 connections. Each waits for the log of an export with `sync`, so
-//! that all threads of a server take some of many.
+//! `lab at-once`: many calls at the same time, on 32 connections. Each waits for the log of an export with `sync`. All threads of a
+//! server take some of them if there are enough.
 
 use anyhow::{Context, Result, ensure};
 
@@ -7,14 +7,15 @@ use super::lab_server::{EXPORT, NFS_PORT};
 use super::rpc::{Call, Connection, Cursor, Xdr, root_handle};
 
 const SETATTR: u32 = 2;
-/// Servers close some of more connections (net/sunrpc/svc_xprt.c, XPT_MAX_TMP_CONN: 64 that have not said who they are).
+/// Servers close connections beyond a limit (net/sunrpc/svc_xprt.c, XPT_MAX_TMP_CONN: 64 from clients that have not identified
+/// themselves).
 const CONNECTIONS: u32 = 32;
 
-/// Gives the export's directory the server's time, by so many NFSv3 SETATTRs (RFC 1813, 3.3.2) that are all sent before any reply is
-/// waited for.
+/// Sets the modification time of the export's directory to the server's time, by `calls` NFSv3 SETATTRs (RFC 1813, 3.3.2). All are
+/// sent before the first reply is read.
 pub fn run(calls: u32) -> Result<()> {
     let root = root_handle(EXPORT)?;
-    // No mode, owner, group, size and access time; the server's time as mtime; no guard.
+    // Mode, owner, group, size and access time are not set; the modification time is the server's; there is no guard.
     let body = Xdr::new().opaque(&root).u32s(&[0, 0, 0, 0, 0, 1, 0]);
     let call = Call::nfs(3, SETATTR, body);
     let open = (0..calls.min(CONNECTIONS)).map(|_| Connection::open(NFS_PORT));

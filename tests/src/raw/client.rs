@@ -1,4 +1,4 @@
-//! One of many clients: its own connection, and what it does again and again over it.
+//! A raw client: its own connection, and the operation that it repeats over it.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use super::v3;
 use super::v4::{self, Op, Session, op};
 use super::wire::Wire;
 
-/// A client with everything that it needs before it can do what it is to do.
+/// A client, prepared for its operation.
 pub(super) struct Client<'a> {
     load: &'a ClientLoad,
     n: u32,
@@ -62,7 +62,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Does it once more.
+    /// Sends the operation once more.
     pub fn go(&mut self, step: u32) -> Result<()> {
         if self.major == 3 {
             self.over_v3(step)
@@ -71,7 +71,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Takes leave of the server.
+    /// Ends the client's session.
     pub fn end(mut self) -> Result<Wire> {
         if let Some(session) = self.session {
             session.close(&mut self.wire)?;
@@ -207,6 +207,6 @@ fn create(wire: &mut Wire, directory: &[u8], name: &str) -> Result<Vec<u8>> {
     let body = Xdr::new().opaque(directory).opaque(name.as_bytes());
     let reply = wire.call3("create", body.u32(unchecked).append(&v3::mode(0o644)))?;
     succeeded(&reply).with_context(|| format!("creating {name}"))?;
-    // Status, and that a handle follows.
+    // The status and the flag that a handle follows are skipped.
     Ok(Cursor(&reply.body()?[8..]).opaque()?.to_vec())
 }

@@ -1,5 +1,4 @@
-//! Many clients, each with an address and a connection of its own, each doing one thing again and again and knowing how
-//! often.
+//! Many clients, each with an address and a connection of its own. Each repeats one operation and counts it.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,20 +18,20 @@ use super::rpc::root_handle;
 use super::wire::Wire;
 use crate::begun;
 
-/// What one client has done.
+/// Counts of one client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
-    /// Its address.
+    /// Address of the client.
     pub address: Ipv4Addr,
-    /// NFSv3 procedures and NFSv4 component operations that it sent, those that prepared the rest included.
+    /// NFSv3 procedures and NFSv4 component operations that the client sent, those that prepared the rest included.
     pub operations: u64,
-    /// RPC calls that these came in.
+    /// RPC calls of these operations.
     pub requests: u64,
-    /// From just before each call was sent until its reply was read, all calls together.
+    /// Seconds from just before each call was sent until its reply was read, all calls together.
     pub seconds: f64,
 }
 
-/// Lets them all call, and says who has done what.
+/// Lets all clients call, and returns the counts of each.
 pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
     let root = root_handle(&load.export)?;
     let next = AtomicU32::new(0);
@@ -50,7 +49,7 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
             loop {
                 let first = next.fetch_add(each, Ordering::Relaxed);
                 let clients = first..first.saturating_add(each).min(load.clients);
-                // With several each, a thread may be left without any, for which the others wait all the same.
+                // A thread may be left without clients, because each takes several at once; the others wait for it all the same.
                 if clients.is_empty() && (each == 1 || first >= each * threads) {
                     return Ok(());
                 }
@@ -59,7 +58,7 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
                     (n, address, Client::prepare(load, n, address, &root))
                 };
                 let ready: Vec<_> = clients.map(prepare).collect();
-                // Also with one that failed, or the others would wait for it for ever.
+                // A client that failed takes part in the barrier, too, or the others would wait for it for ever.
                 if prepared.wait().is_leader() {
                     begun::tell();
                 }
@@ -91,7 +90,7 @@ pub fn run(load: &ClientLoad) -> Result<Vec<ClientReport>> {
     Ok(done)
 }
 
-/// One client's operations, from the first to the last.
+/// Runs one client's operations, from the first to the last.
 fn call(load: &ClientLoad, n: u32, mut client: Client) -> Result<Wire> {
     let every = Duration::try_from_secs_f64(load.every / 1e3)?;
     let end = load.seconds.map(Duration::try_from_secs_f64).transpose()?;

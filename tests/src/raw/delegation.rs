@@ -1,5 +1,5 @@
 //! `lab delegation`: a client that holds a delegation of a file for reading, renews its lease, answers each recall, and never returns
-//! it, and frees its id once the server has taken it away. It knows what it was asked: a reference for what nfscope says of recalls.
+//! it. It frees the delegation's id once the server has revoked it. Its own count of recalls is a reference for nfscope's.
 
 use std::path::PathBuf;
 use std::thread;
@@ -20,32 +20,32 @@ const MINOR: u32 = 2;
 const ACCESS: u32 = 1 | 0x100;
 /// OPEN_DELEGATE_READ.
 const READ: u32 = 1;
-/// SEQ4_STATUS_RECALLABLE_STATE_REVOKED (RFC 8881, 18.46.3): the server took something back, and waits for FREE_STATEID.
+/// SEQ4_STATUS_RECALLABLE_STATE_REVOKED (RFC 8881, 18.46.3): the server revoked a state, and waits for FREE_STATEID.
 const REVOKED: u32 = 0x40;
-/// It renews its lease so often, and answers what was asked meanwhile.
-/// The server waits for a tenth of the lease, and for a second at least (fs/nfsd/nfs4callback.c, max_cb_time).
+/// Interval at which the client renews its lease and answers the recalls that came meanwhile. The server waits for a tenth of the
+/// lease, and for a second at least (fs/nfsd/nfs4callback.c, max_cb_time).
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What is held.
+/// Options of the delegation to hold.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Keep {
-    /// A file that lies directly in the export
+    /// File that lies directly in the export
     pub file: String,
-    /// A file that has what came of it as JSON, and is written anew where that changes
+    /// File for the recalls and their outcome as JSON, written anew after each change
     #[arg(long)]
     pub report: PathBuf,
 }
 
-/// What came of it.
+/// Recalls of the delegation, and their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// Recalls that the client answered.
     pub asked: u64,
-    /// The server has said that it took the delegation away, and knows that the client has heard it.
+    /// The server has revoked the delegation, and knows that the client has heard it.
     pub lost: bool,
 }
 
-/// Holds it until it is killed.
+/// Holds the delegation until killed.
 ///
 /// # Errors
 /// When the server gives no delegation, and when a call fails.
@@ -77,10 +77,10 @@ pub fn run(keep: &Keep) -> Result<()> {
     }
 }
 
-/// The file's handle, and the delegation that came with opening it.
+/// Opens the file; returns its handle and the delegation that came with the OPEN.
 fn open(session: &mut Session, wire: &mut Wire, name: &str) -> Result<(v4::Op, [u8; 16])> {
     let handle = session.look_up(wire, name)?;
-    // No sequence number in 4.1 and later; nothing is denied to others; not created; by its name in the directory.
+    // There is no sequence number in 4.1 and later; nothing is denied to others; the file is not created; it is opened by its name.
     let how = Xdr::new()
         .u32s(&[0, ACCESS, 0])
         .u64(session.client())
@@ -89,7 +89,7 @@ fn open(session: &mut Session, wire: &mut Wire, name: &str) -> Result<(v4::Op, [
         .opaque(name.as_bytes());
     let answer = session.call(wire, "open", &[v4::put_root(), op("open", how)])?;
     let mut answer = Cursor(&answer);
-    // PUTROOTFH; the head of OPEN, its state, what changed in the directory, and flags.
+    // Skips PUTROOTFH; the head of OPEN, its state, the change of the directory, and flags.
     answer.fixed(8 + 8 + 16 + 20 + 4)?;
     for _ in 0..answer.u32()? {
         answer.u32()?; // attributes that were set
@@ -100,7 +100,7 @@ fn open(session: &mut Session, wire: &mut Wire, name: &str) -> Result<(v4::Op, [
     Ok((handle, delegation))
 }
 
-/// The flags of SEQUENCE.
+/// Sends a SEQUENCE, and returns its flags.
 fn renew(session: &mut Session, wire: &mut Wire) -> Result<u32> {
     let answer = wire.compound("sequence", MINOR, &[session.next(false)])?;
     ensure!(answer.status == 0, "sequence: status {}", answer.status);

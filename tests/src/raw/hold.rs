@@ -1,4 +1,5 @@
-//! `lab hold`: connections that are opened and held, and what becomes of them: a witness for what nfscope says of the server's limit.
+//! `lab hold`: opens connections, holds them, and counts those that the server closes: a reference for nfscope's limit of
+//! connections.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -12,32 +13,32 @@ use serde::{Deserialize, Serialize};
 
 use super::lab_server::NFS_PORT;
 
-/// What is opened.
+/// Connections to open.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Hold {
-    /// Connections, one after the other
+    /// Number of connections, opened one after the other
     pub connections: u32,
-    /// The server's address
+    /// Address of the server
     #[arg(long, default_value_t = Ipv4Addr::LOCALHOST)]
     pub to: Ipv4Addr,
-    /// Send each of them the head of a record that is longer than any, instead of nothing
+    /// Send the head of a record that is longer than any allowed one on each connection, instead of nothing
     #[arg(long)]
     pub garbage: bool,
-    /// A file that has the state as JSON, and is written anew where that changes
+    /// File for the state as JSON, written anew after each change
     #[arg(long)]
     pub report: PathBuf,
 }
 
-/// How they stand.
+/// State of the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Opened, all of them.
+    /// Connections opened.
     pub opened: u64,
-    /// Of them, those that the server has closed.
+    /// Connections among these that the server has closed.
     pub closed: u64,
 }
 
-/// Opens them and holds them until it is killed.
+/// Opens the connections and holds them until killed.
 pub fn run(hold: &Hold) -> Result<()> {
     let mut open = Vec::new();
     for _ in 0..hold.connections {
@@ -64,7 +65,7 @@ pub fn run(hold: &Hold) -> Result<()> {
     }
 }
 
-/// Writes a state to a file anew. Nobody sees half of it.
+/// Writes a state to a file anew. A reader never sees half of it, because the file is replaced in one step.
 pub(super) fn tell(file: &Path, state: &impl Serialize) -> Result<()> {
     let unfinished = file.with_extension("new");
     fs::write(&unfinished, serde_json::to_string(state)?)?;

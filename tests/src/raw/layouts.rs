@@ -1,5 +1,5 @@
-//! `lab layouts`: a client that asks for pNFS layouts of files, and reads through the server all the same. It knows what it was
-//! granted: a reference for what nfscope says of layouts. It can stay, and refuse to return what the server recalls.
+//! `lab layouts`: a client that asks for pNFS layouts of files, but reads through the server. Its own count of granted layouts is a
+//! reference for nfscope's. It can stay, and refuse to return the layouts that the server recalls.
 
 use std::path::PathBuf;
 
@@ -22,47 +22,46 @@ const READ_WRITE: u32 = 2;
 /// LAYOUTRETURN4_FILE.
 const OF_FILE: u32 = 1;
 const BLOCK: u32 = 4096;
-/// For reading and writing, and no delegation (OPEN4_SHARE_ACCESS_WANT_NO_DELEG).
+/// Access for reading and writing, without a delegation (OPEN4_SHARE_ACCESS_WANT_NO_DELEG).
 const ACCESS: u32 = 3 | 0x400;
 
-/// What is asked.
+/// Calls of the client.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Ask {
     /// Files that lie directly in the export, and have a block at least
     #[arg(required = true)]
     pub files: Vec<String>,
-    /// Layouts to ask for: of the first files
+    /// Number of layouts to ask for, of the first files
     #[arg(long, default_value_t = 0)]
     pub layouts: usize,
-    /// Layouts to return, of the first files again; the others, and the open files, are kept
+    /// Number of layouts to return, of the first files; the others, and the open files, are kept
     #[arg(long, default_value_t = 0)]
     pub returned: usize,
     /// READs of each file through the server
     #[arg(long, default_value_t = 0)]
     pub reads: u32,
-    /// Then stay until killed, and return the layouts when one is recalled; a file that has what came of it as JSON, and is written
-    /// anew after each recall
+    /// Stay until killed, and return the layouts when one is recalled. After each recall, write the outcome to REPORT as JSON
     #[arg(long, value_name = "REPORT")]
     pub stay: Option<PathBuf>,
-    /// Refuse each recall instead
+    /// Refuse each recall instead of returning the layouts
     #[arg(long, requires = "stay")]
     pub refuse: bool,
 }
 
-/// What came of it.
+/// Outcome of the calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Asked {
     /// Layouts that the server granted.
     pub granted: u64,
-    /// Of them, those that were returned.
+    /// Layouts among these that were returned.
     pub returned: u64,
     /// Recalls that the client refused.
     pub refused: u64,
-    /// All that was sent.
+    /// All calls sent.
     pub sent: Sent,
 }
 
-/// Asks, and goes or stays without giving anything back that is not to be returned.
+/// Asks for layouts, and then ends or stays. Only layouts that are to be returned are given back.
 pub fn run(ask: &Ask) -> Result<Asked> {
     let mut wire = Wire {
         connection: Some(Connection::open(NFS_PORT)?),
@@ -111,7 +110,7 @@ pub fn run(ask: &Ask) -> Result<Asked> {
         let status = match (ask.refuse, held.is_empty()) {
             (true, _) => callback::NFS4ERR_SERVERFAULT,
             (false, false) => callback::NFS4_OK,
-            // The kernel asks again until it is told so.
+            // The kernel repeats the recall until it gets this status.
             (false, true) => callback::NFS4ERR_NOMATCHING_LAYOUT,
         };
         let asked_for = callback::answer(client.wire.connection()?, status)?;
@@ -150,7 +149,8 @@ impl Client {
 
     fn open(&mut self, name: &str) -> Result<File> {
         let handle = self.session.look_up(&mut self.wire, name)?;
-        // No sequence number in 4.1 and later; nothing is denied to others; not created; by its name in the directory.
+        // There is no sequence number in 4.1 and later; nothing is denied to others; the file is not created; it is opened by its
+        // name.
         let how = Xdr::new()
             .u32s(&[0, ACCESS, 0])
             .u64(self.session.client())

@@ -1,5 +1,5 @@
-//! A small NFS client that speaks wrongly on purpose: replays, garbage, illegal operations, broken sessions - what no
-//! kernel client sends and every server gets. It knows what it sent, so that a test can check who counted it right.
+//! A small NFS client that sends wrong calls on purpose: replays, garbage, illegal operations, broken sessions. No kernel client
+//! sends them, and every server gets them. It counts its calls, so that a test can check the counts of others.
 
 pub mod at_once;
 mod callback;

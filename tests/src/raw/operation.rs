@@ -1,6 +1,6 @@
-//! What a client does again and again.
+//! Operations that a client repeats.
 
-/// What a client does again and again.
+/// Operation that a client repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Operation {
     /// NULL.
@@ -11,26 +11,27 @@ pub enum Operation {
     Lookup,
     /// ACCESS of the export.
     Access,
-    /// GETATTR, LOOKUP and ACCESS by turns, as a client that trusts nothing it remembers.
+    /// GETATTR, LOOKUP and ACCESS by turns, as a client that trusts none of its caches.
     Revalidate,
-    /// READ of the file that all share, each one from another megabyte of it by default.
+    /// READ of the shared file, each one from another megabyte of it by default.
     Read,
-    /// Over v3 a FILE_SYNC WRITE, over v4 an UNSTABLE one and a COMMIT, to a file of the client's own.
+    /// FILE_SYNC WRITE over v3, UNSTABLE WRITE and COMMIT over v4, to a file of the client's own.
     Write,
-    /// CREATE of a file in the directory that all share (v3).
+    /// CREATE of a file in the shared directory (v3).
     Create,
-    /// RENAME of the client's own file to and fro, in the directory that all share (v3).
+    /// RENAME of the client's own file to and fro, in the shared directory (v3).
     Rename,
-    /// A lease and a session of their own, which end at once (v4.1 and later).
+    /// Lease and session of its own, which end at once (v4.1 and later).
     Session,
-    /// TEST_STATEID of a state that nobody has (v4.1 and later), as a client that has lost its lease asks about each of its states.
+    /// TEST_STATEID of a state that no client has (v4.1 and later), as from a client that has lost its lease and checks each of its
+    /// states.
     TestStateid,
     /// READDIRPLUS of the export from its beginning (v3).
     Readdir,
 }
 
 impl Operation {
-    /// What is done at this step.
+    /// Operation at this step.
     pub(super) fn at(self, step: u32) -> Operation {
         match self {
             Operation::Revalidate => {

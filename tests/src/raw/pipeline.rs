@@ -1,4 +1,4 @@
-//! Many writers on one connection, each of whose calls is timed by its caller: an independent reference for queue time.
+//! Many writers on one connection; each times its own calls: an independent reference for queue time.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -14,18 +14,18 @@ const CREATE: u32 = 8;
 const FILE_SYNC: u32 = 2;
 const BLOCK: u32 = 4096;
 
-/// One call as its caller saw it.
+/// A call and its time, as the writer measured it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timed {
     /// Transaction id.
     pub xid: u32,
     /// NFSv3 procedure.
     pub procedure: u32,
-    /// From just before it was sent until its reply had been read.
+    /// Seconds from just before the call was sent until its reply had been read.
     pub seconds: f64,
 }
 
-/// Writers that each keep one synchronous 4 KiB WRITE to a file of their own under way, all on one connection.
+/// Runs writers on one connection, each of which keeps one synchronous 4 KiB WRITE to a file of its own under way.
 pub fn run(writers: u32, writes: u32) -> Result<Vec<Timed>> {
     let root = root_handle(EXPORT)?;
     let mut line = Line {
@@ -36,7 +36,7 @@ pub fn run(writers: u32, writes: u32) -> Result<Vec<Timed>> {
     let mut files = Vec::new();
     for writer in 0..writers {
         let name = format!("writer-{writer}");
-        // UNCHECKED, and no attributes set.
+        // The mode is UNCHECKED, and no attributes are set.
         let body = Xdr::new().opaque(&root).opaque(name.as_bytes());
         line.send(writer, CREATE, body.u32s(&[0, 0, 0, 0, 0, 0, 0]))?;
         let (_, reply) = line.receive()?;
@@ -63,7 +63,7 @@ pub fn run(writers: u32, writes: u32) -> Result<Vec<Timed>> {
 
 struct Line {
     connection: Connection,
-    /// By transaction id: whose call it is, its procedure, and when it was sent.
+    /// Writer, procedure and time of sending of each call, by transaction id.
     waiting: HashMap<u32, (u32, u32, Instant)>,
     done: Vec<Timed>,
 }

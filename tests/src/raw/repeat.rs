@@ -1,4 +1,4 @@
-//! One right call, again and again on one connection: exactly one RPC per step, and next to no client around it.
+//! One right call, repeated on one connection: exactly one RPC per step, and nearly no cost of the client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,17 +24,17 @@ pub enum What {
     Write,
     /// A GETATTR of the file.
     Getattr,
-    /// A LOOKUP of the file, which only walks; over version 4 with GETFH and GETATTR.
+    /// A LOOKUP of the file; over version 4 with GETFH and GETATTR.
     Lookup,
 }
 
-/// A connection and the record that goes over it each time.
+/// A connection, and the record that it sends each time.
 #[derive(Debug)]
 pub struct Repeat {
     stream: TcpStream,
     record: Vec<u8>,
     xid: u32,
-    /// Version 4: where in the record the slot's sequence number is, and the last one used.
+    /// Version 4: offset of the slot's sequence number in the record, and the last one used.
     sequence: Option<(usize, u32)>,
     reply: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl Repeat {
             let (call, id, sequence) = v4_call(&mut wire, what, file)?;
             (call, Some((id, sequence)))
         };
-        // Never a transaction id that the duplicate request cache remembers from an earlier run.
+        // The transaction ids differ from those that the duplicate request cache may have from an earlier run.
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
         let xid = now.subsec_nanos() ^ (now.as_secs() as u32).rotate_left(20);
         let record = call.record(xid)?;
@@ -92,7 +92,7 @@ impl Repeat {
                 break;
             }
         }
-        // Transaction id, reply, accepted, no verifier, success; then the status of NFS.
+        // The head of a good reply: transaction id, reply, accepted, no verifier, success; then the status of NFS.
         let good = [[0, 0, 0, 1].as_slice(), &[0; 20]].concat();
         ensure!(
             have >= 32 && self.reply[4..8] == self.xid.to_be_bytes() && self.reply[8..32] == *good,
@@ -131,7 +131,7 @@ fn v4_call(wire: &mut Wire, what: What, file: &str) -> Result<(Call, [u8; 16], u
         What::Getattr => vec![handle, v4::get_attributes()],
         What::Lookup => [v4::walk(file).as_slice(), &[v4::get_attributes()]].concat(),
         What::Write => {
-            // The anonymous state: no OPEN.
+            // The anonymous state needs no OPEN.
             let head = Xdr::new().fixed(&[0; 16]).u64(0).u32(FILE_SYNC);
             vec![handle, op("write", head.opaque(&[b'x'; WRITE_SIZE]))]
         }

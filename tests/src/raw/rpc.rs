@@ -1,4 +1,4 @@
-//! ONC RPC by hand (RFC 5531): calls over TCP, right ones and wrong ones.
+//! ONC RPC (RFC 5531) without a library: calls over TCP, right ones and wrong ones.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,16 +16,16 @@ const PORTMAPPER: u32 = 100_000;
 /// Directions of a message (RFC 5531, 9).
 const CALL: u32 = 0;
 const REPLY: u32 = 1;
-/// For a reply. So long because the clock of a machine that counts instructions leaps over idle time: a minute passes
-/// while the host reads a page for rpc.mountd. Who waits for the whole program is less patient.
+/// Longest wait for a reply. The clock of an icount machine leaps over idle time: a minute of it passes while the host reads a page
+/// for rpc.mountd. The caller's limit for the whole program is shorter.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// XDR in the making.
+/// XDR under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Xdr(pub(super) Vec<u8>);
 
 impl Xdr {
-    /// Nothing yet.
+    /// Empty XDR.
     pub fn new() -> Xdr {
         Xdr::default()
     }
@@ -60,14 +60,14 @@ impl Xdr {
         self.u32(length).fixed(bytes)
     }
 
-    /// Adds what has been encoded already.
+    /// Adds encoded XDR.
     pub fn append(mut self, other: &Xdr) -> Xdr {
         self.0.extend_from_slice(&other.0);
         self
     }
 }
 
-/// A reply being taken apart.
+/// Reader of a reply.
 #[derive(Debug)]
 pub struct Cursor<'a>(pub &'a [u8]);
 
@@ -93,28 +93,28 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_be_bytes(self.fixed(8)?.try_into()?))
     }
 
-    /// The next bytes that come with their length.
+    /// The next bytes with their length in front.
     pub fn opaque(&mut self) -> Result<&'a [u8]> {
         let length = self.u32()?;
         self.fixed(length as usize)
     }
 }
 
-/// Who a call says it is from.
+/// Credentials of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
-    /// AUTH_SYS, root.
+    /// AUTH_SYS of root.
     Sys,
-    /// The same, somebody else.
+    /// AUTH_SYS of another user.
     User(u32),
-    /// A flavour that does not exist.
+    /// Flavour that does not exist.
     Unknown,
 }
 
-/// One call.
+/// RPC call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// RPC version: 2, if it is meant to work.
+    /// RPC version: 2 for a call that is to succeed.
     pub rpc: u32,
     /// Program number.
     pub program: u32,
@@ -141,7 +141,7 @@ impl Call {
         }
     }
 
-    /// What goes over the wire: the record's length and the message.
+    /// Bytes on the wire: the record's length and the message.
     pub fn record(&self, xid: u32) -> Result<Vec<u8>> {
         let of = |user| {
             let no_more_groups = [user, user, 0];
@@ -164,7 +164,7 @@ impl Call {
     }
 }
 
-/// What the server said.
+/// Reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The procedure ran; these are its results.
@@ -186,7 +186,7 @@ impl Reply {
     }
 }
 
-/// After so long without a reply a call is sent again, as Linux clients do (`timeo` of nfs(5)).
+/// Time without a reply after which a call is sent again, as Linux clients do (`timeo` of nfs(5)).
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// A connection to a server on this machine.
@@ -194,15 +194,15 @@ const AGAIN: Duration = Duration::from_secs(60);
 pub struct Connection {
     stream: TcpStream,
     next_xid: u32,
-    /// The record sent last, and its transaction id.
+    /// Transaction id of the last call, and its record.
     last: (u32, Vec<u8>),
-    /// Calls that were sent again, whose second reply answers nothing.
+    /// Transaction ids of calls that were sent again: a second reply to them is dropped.
     again: Vec<u32>,
-    /// Calls of the server that came while a reply was awaited.
+    /// Calls of the server that arrived before an awaited reply.
     calls: VecDeque<Vec<u8>>,
 }
 
-/// What the server asks of its client.
+/// Call of the server to its client.
 #[derive(Debug)]
 pub struct Incoming {
     /// Transaction id, for the answer.
@@ -223,8 +223,8 @@ impl Connection {
         Connection::over(stream)
     }
 
-    /// Connects to `port` of this machine from one of its addresses (all of 127/8 are), with a receive buffer of so many
-    /// bytes instead of one that grows.
+    /// Connects to `port` of this machine from one of its addresses (all of 127/8 are), with a receive buffer of `buffer` bytes
+    /// instead of one that grows.
     pub fn open_from(from: Ipv4Addr, port: u16, buffer: Option<usize>) -> Result<Connection> {
         let open = || -> rustix::io::Result<TcpStream> {
             let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
@@ -244,7 +244,7 @@ impl Connection {
     fn over(stream: TcpStream) -> Result<Connection> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        // Unlikely to collide with what the duplicate request cache remembers from an earlier run, or another connection.
+        // Transaction ids hardly collide with those that the duplicate request cache has of an earlier run or another connection.
         static OPENED: AtomicU32 = AtomicU32::new(0);
         let opened = OPENED.fetch_add(1, Ordering::Relaxed);
         let next_xid = (std::process::id() << 12).wrapping_add(opened << 20);
@@ -272,13 +272,13 @@ impl Connection {
             .context("sending a call")
     }
 
-    /// The connection itself, for who makes and reads records alone.
+    /// The stream, for a caller that makes and reads records itself.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// Waits for the reply to the only call that is not answered yet. A server may drop a call, and its client sends it again: then
-    /// the standard error says so, because the server may have executed it twice.
+    /// Waits for the reply to the only unanswered call. A server may drop a call; it is then sent again, with a line on standard
+    /// error, because the server may have executed it twice.
     pub fn receive(&mut self) -> Result<Reply> {
         let xid = self.last.0;
         self.stream.set_read_timeout(Some(AGAIN))?;
@@ -287,7 +287,7 @@ impl Connection {
         loop {
             let (answered, reply) = self.receive_any()?;
             match self.again.iter().position(|again| *again == answered) {
-                // The second reply to an earlier call.
+                // A second reply to an earlier call is dropped.
                 Some(n) if answered != xid => drop(self.again.swap_remove(n)),
                 _ => return Ok(reply),
             }
@@ -309,7 +309,7 @@ impl Connection {
         Err(ErrorKind::TimedOut.into())
     }
 
-    /// Waits for the next reply, and says which call it answers.
+    /// Waits for the next reply; returns it with the transaction id of its call.
     pub fn receive_any(&mut self) -> Result<(u32, Reply)> {
         let record = loop {
             let record = self.record().context("waiting for a reply")?;
@@ -341,12 +341,12 @@ impl Connection {
         Ok((xid, answer))
     }
 
-    /// Whether a call of the server came before a reply.
+    /// True if a call of the server arrived before a reply.
     pub fn has_call(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// Waits for the server's next call, on the back channel of this connection. One that came before a reply is the first.
+    /// Waits for the server's next call, on the back channel of this connection. Calls that arrived before a reply come first.
     pub fn next_call(&mut self) -> Result<Incoming> {
         let record = match self.calls.pop_front() {
             Some(record) => record,
@@ -393,7 +393,7 @@ impl Connection {
     }
 }
 
-/// The file handle of an exported directory, as the MOUNT protocol gives it.
+/// File handle of an exported directory, from the MOUNT protocol.
 pub fn root_handle(path: &str) -> Result<Vec<u8>> {
     let ask = |port: u16, program, version, procedure, body| -> Result<Vec<u8>> {
         let call = Call {
@@ -419,7 +419,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A server that drops each call once, and one that was only late: its second reply answers nothing.
+    /// Plays a server that drops one call, and one that is only late: its second reply answers no call.
     #[test]
     fn a_call_without_a_reply_is_sent_again() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -1,4 +1,4 @@
-//! The scenarios: calls that are wrong on purpose, by name.
+//! Scenarios of calls that are wrong on purpose, by name.
 
 use anyhow::{Result, bail};
 
@@ -8,7 +8,7 @@ use super::sent::Sent;
 use super::wire::Wire;
 use super::{v3, v4};
 
-/// The scenarios, by name, with what they send.
+/// Names of the scenarios, and their calls.
 pub const SCENARIOS: [(&str, &str); 7] = [
     (
         "v3",

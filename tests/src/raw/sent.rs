@@ -1,10 +1,10 @@
-//! What was sent, counted as the server is to count it.
+//! Counts of the client's own calls, by the rules of the server.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What was sent, as the server is to count it by the kernel's own rules.
+/// Counts of sent calls, by the rules of the server's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// RPC messages to the NFS server.
@@ -21,23 +21,23 @@ pub struct Sent {
     pub proc3: BTreeMap<String, u64>,
     /// NFSv4 NULL procedures.
     pub null4: u64,
-    /// NFSv4 COMPOUND procedures, whatever is in them.
+    /// NFSv4 COMPOUND procedures, with any contents.
     pub compounds: u64,
-    /// NFSv4 component operations that the server must have executed. A replayed slot's are not executed again.
+    /// NFSv4 component operations that the server must have executed. A slot does not execute its replays again.
     pub ops4: BTreeMap<String, u64>,
-    /// Compounds answered from a slot's cache.
+    /// COMPOUNDs answered from a slot's cache.
     pub slot_replays: u64,
-    /// Compounds whose SEQUENCE succeeded, by slots in use as it says.
+    /// COMPOUNDs whose SEQUENCE succeeded, by their number of slots in use.
     pub slots_used: BTreeMap<u32, u64>,
-    /// Of these, those with every slot in use that the server granted in its answer.
+    /// COMPOUNDs among these that used every slot that the server granted in its answer.
     pub slots_full: u64,
-    /// Slots that the last of them was granted.
+    /// Slots that the last of these COMPOUNDs was granted.
     pub slots_granted: u32,
     /// SEQUENCEs that failed, by status (RFC 8881, 15.1).
     pub sequence_errors: BTreeMap<u32, u64>,
     /// Component operations with a number that does not exist.
     pub illegal_ops: u64,
-    /// What was tried, and the status that came back.
+    /// Description of each call, and the status of its reply.
     pub replies: Vec<(String, String)>,
 }
 

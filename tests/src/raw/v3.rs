@@ -20,7 +20,7 @@ impl Wire {
     }
 }
 
-/// Attributes that set nothing but the mode (sattr3).
+/// Attributes (sattr3) that set only the mode.
 pub(super) fn mode(mode: u32) -> Xdr {
     Xdr::new().u32s(&[1, mode, 0, 0, 0, 0, 0])
 }
@@ -39,7 +39,7 @@ pub(super) fn calls(wire: &mut Wire) -> Result<()> {
     wire.call3("mkdir", named(&name).append(&mode(0o755)))?;
     wire.call3("lookup", named(&name))?;
     wire.call3("rmdir", named(&name))?;
-    // A status that is no success: ENOENT.
+    // The second LOOKUP fails with ENOENT.
     wire.call3("lookup", named(&name))?;
     let unchecked = 0;
     let created = wire.call3("create", named(&name).u32(unchecked).append(&mode(0o644)))?;
@@ -88,7 +88,7 @@ pub(super) fn replay(wire: &mut Wire) -> Result<()> {
 }
 
 pub(super) fn rpc_errors(wire: &mut Wire) -> Result<()> {
-    // The procedure exists and is counted; its arguments cannot be decoded.
+    // The kernel counts the procedure, because it exists, and cannot decode its arguments.
     wire.call3("getattr", Xdr::new())?;
     wire.call3("write", Xdr::new().u32(0xffff_ffff))?;
 

@@ -1,4 +1,4 @@
-//! NFSv4 compounds: sessions, replays, and the ways to get them wrong.
+//! NFSv4 COMPOUNDs: sessions, replays, and their errors.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,7 +10,7 @@ use super::sent::count;
 use super::wire::Wire;
 use crate::names::OP4;
 
-/// One component operation: its number and its arguments.
+/// Component operation: its number and its arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Op(u32, Xdr);
 
@@ -26,7 +26,7 @@ pub(super) fn compound(minor: u32, ops: &[Op]) -> Xdr {
         .fold(head, |xdr, Op(number, body)| xdr.u32(*number).append(body))
 }
 
-/// A compound's answer: how many operations were executed, and the results from the first on.
+/// Reply to a COMPOUND: its status, the number of executed operations, and their results.
 pub(super) struct Results {
     pub(super) status: u32,
     executed: usize,
@@ -52,13 +52,13 @@ impl Wire {
         if let Some(Op(53, sequence)) = ops.first() {
             self.slots(sequence, &results)?;
         }
-        // A COMPOUND ends with the op that fails, and has its status.
+        // A COMPOUND ends with its failed operation, and has that operation's status.
         let last = results.executed.checked_sub(1).and_then(|n| ops.get(n));
         if results.status != 0 && matches!(last, Some(Op(53, _))) {
             *self.sent.sequence_errors.entry(results.status).or_default() += 1;
         }
         for Op(number, _) in ops.iter().take(results.executed) {
-            // Version 4.0 ends with release_lockowner: to it, what came later does not exist.
+            // The last operation of version 4.0 is release_lockowner; later numbers do not exist for it.
             let known = minor > 0 || *number <= 39;
             match OP4.get(*number as usize) {
                 Some(name) if known && !name.is_empty() => count(&mut self.sent.ops4, name),
@@ -68,13 +68,13 @@ impl Wire {
         Ok(results)
     }
 
-    /// Counts what a SEQUENCE that succeeded says of its session's slots, and what the server answers.
+    /// Counts the slots in use of a SEQUENCE that succeeded, and the slots that the server granted.
     fn slots(&mut self, asked: &Xdr, results: &Results) -> Result<()> {
         let mut answer = Cursor(&results.rest);
         if results.executed == 0 || (answer.u32()?, answer.u32()?) != (53, 0) {
             return Ok(());
         }
-        // The session; sequence and slot; the highest slot in use.
+        // The session is followed by sequence and slot, and the highest slot in use.
         let mut asked = Cursor(&asked.0);
         asked.fixed(16)?;
         let (_sequence, _slot, highest) = (asked.u32()?, asked.u32()?, asked.u32()?);
@@ -87,7 +87,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends again what a slot has answered already: nothing is executed.
+    /// Repeats a COMPOUND that its slot has answered already: the server executes nothing.
     fn replayed(&mut self, what: &str, minor: u32, ops: &[Op]) -> Result<()> {
         self.sent.compounds += 1;
         self.sent.slot_replays += 1;
@@ -100,7 +100,7 @@ pub(super) fn put_root() -> Op {
     op("putrootfh", Xdr::new())
 }
 
-/// Asks for the type, change attribute and size.
+/// GETATTR of the type, change attribute and size.
 pub(super) fn get_attributes() -> Op {
     op("getattr", Xdr::new().u32s(&[1, 0b1_1010]))
 }
@@ -161,7 +161,7 @@ pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
         &[put_root(), look_up, get_handle()],
     )?;
 
-    // SETCLIENTID: verifier and name, a callback to nowhere, an identifier.
+    // SETCLIENTID has a verifier and a name, a callback to nowhere, and an identifier.
     let id = Xdr::new()
         .fixed(&[7; 8])
         .opaque(own_name("client", 0).as_bytes())
@@ -184,13 +184,13 @@ pub(super) fn without_session(wire: &mut Wire) -> Result<()> {
     Ok(())
 }
 
-/// From the root to a file in it, whose handle is asked for.
+/// Operations from the root to a file in it, and GETFH of its handle.
 pub(super) fn walk(name: &str) -> [Op; 3] {
     let look_up = op("lookup", Xdr::new().opaque(name.as_bytes()));
     [put_root(), look_up, op("getfh", Xdr::new())]
 }
 
-/// A client id and a session with one slot in use.
+/// Client id, and a session with one slot in use.
 pub(super) struct Session {
     minor: u32,
     client: u64,
@@ -203,7 +203,7 @@ impl Session {
         Session::open_with(wire, minor, 0)
     }
 
-    /// With flags of CREATE_SESSION.
+    /// Opens a session with these flags of CREATE_SESSION.
     pub(super) fn open_with(wire: &mut Wire, minor: u32, flags: u32) -> Result<Session> {
         static OWNERS: AtomicU32 = AtomicU32::new(0);
         let n = OWNERS.fetch_add(1, Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl Session {
         ensure!(status == 0, "EXCHANGE_ID gave {status}");
         let (client, sequence) = (answer.u64()?, answer.u32()?);
 
-        // Per channel: padding, request and reply sizes, cached size, operations, requests, no RDMA.
+        // A channel's limits: padding, request and reply sizes, cached size, operations, requests, no RDMA.
         let channel = Xdr::new().u32s(&[0, 8192, 8192, 4096, 16, 4, 0]);
         let session = Xdr::new()
             .u64(client)
@@ -244,7 +244,7 @@ impl Session {
         Ok(session)
     }
 
-    /// No higher slot is in use.
+    /// SEQUENCE with no higher slot in use.
     fn sequence(&self, sequence: u32, slot: u32, cache: bool) -> Op {
         self.sequence_up_to(sequence, slot, slot, cache)
     }
@@ -263,7 +263,7 @@ impl Session {
         self.sequence(self.sequence, 0, cache)
     }
 
-    /// A COMPOUND on slot 0 that has to succeed; its results behind that of SEQUENCE.
+    /// Sends a COMPOUND on slot 0 that has to succeed; returns its results behind that of SEQUENCE.
     pub(super) fn call(&mut self, wire: &mut Wire, what: &str, ops: &[Op]) -> Result<Vec<u8>> {
         let sequence = [self.next(false)];
         let answer = wire.compound(what, self.minor, &[sequence.as_slice(), ops].concat())?;
@@ -273,7 +273,7 @@ impl Session {
         Ok(rest.0.to_vec())
     }
 
-    /// PUTFH of a file of the export's root.
+    /// PUTFH of a file in the export's root.
     pub(super) fn look_up(&mut self, wire: &mut Wire, name: &str) -> Result<Op> {
         let answer = self.call(wire, "lookup", &walk(name))?;
         let mut answer = Cursor(&answer);
@@ -315,11 +315,11 @@ pub(super) fn sessions(wire: &mut Wire) -> Result<()> {
     Ok(())
 }
 
-/// Says that slots are in use, in any number of them that the server grants.
+/// Sends SEQUENCEs with every number of slots in use that the server grants.
 pub(super) fn slots(wire: &mut Wire) -> Result<()> {
     for minor in [1, 2] {
         let session = Session::open(wire, minor)?;
-        // The last sequence number of each slot: one was used to say that nothing has to be reclaimed.
+        // The last sequence number of each slot: RECLAIM_COMPLETE took the first of slot 0.
         let mut last = [1, 0, 0];
         for (round, (slot, highest)) in [(1, 1), (2, 3), (1, 2), (2, 2), (1, 3), (0, 3), (0, 0)]
             .into_iter()
@@ -333,11 +333,11 @@ pub(super) fn slots(wire: &mut Wire) -> Result<()> {
                 wire.compound(&what, minor, &[first, put_root(), get_attributes()])?;
             }
         }
-        // More ops than the server keeps in its arguments: these stand elsewhere.
+        // Twelve operations are more than the server keeps in its arguments: these are in another place.
         let mut many = vec![session.sequence_up_to(last[0] + 1, 0, 2, false), put_root()];
         many.resize_with(12, get_attributes);
         wire.compound("twelve ops", minor, &many)?;
-        // Nothing but SEQUENCE is in it.
+        // This COMPOUND has only a SEQUENCE.
         let alone = [session.sequence(last[0] + 2, 0, true)];
         wire.compound("SEQUENCE alone", minor, &alone)?;
         session.close(wire)?;
@@ -373,10 +373,10 @@ pub(super) fn errors(wire: &mut Wire) -> Result<()> {
         wire.compound("op 2", minor, &[Op(2, Xdr::new())])?;
         wire.compound("empty", minor, &[])?;
     }
-    // An operation of a later minor version, and one of an earlier.
+    // An operation of a later minor version, and a minor version that does not exist.
     wire.compound("seek in 4.0", 0, &[put_root(), op("seek", Xdr::new())])?;
     wire.compound("minor version 7", 7, &[put_root(), get_attributes()])?;
-    // A name that says it is longer than the message.
+    // The length of this name is larger than the message.
     let cut_short = [put_root(), op("lookup", Xdr::new().u32(200)), put_root()];
     wire.compound("an op cut short", 0, &cut_short)?;
     wire.sent.compounds += 1;

@@ -1,4 +1,4 @@
-//! A connection that counts what goes through it.
+//! Connection that counts its calls.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use anyhow::{Result, bail};
 use super::rpc::{Auth, Call, Connection, Reply};
 use super::sent::Sent;
 
-/// The connection in use, and the account of what went through it.
+/// The connection in use, and counts of its calls.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     pub connection: Option<Connection>,
     pub sent: Sent,
-    /// Whose calls they are; 0: root's.
+    /// User ID of the calls; 0 is root.
     pub user: u32,
-    /// Before a reply is read.
+    /// Time before each reply is read.
     pub stall: Duration,
-    /// For replies.
+    /// Time that replies took, all together.
     pub waited: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Wire {
         }
     }
 
-    /// Sends a call that the server counts as a call and nothing more; the caller adds the rest.
+    /// Sends a call and counts it as a call only; the caller adds procedure and operations.
     pub fn exchange(&mut self, what: &str, call: &Call) -> Result<Reply> {
         self.sent.calls += 1;
         let stall = self.stall;

@@ -1,4 +1,4 @@
-//! What a server did in a window, in plain figures: nobody's judgement.
+//! Figures of a server in a window, without a judgement.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,35 +11,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::reconcile::{by_last_label, merged};
 
-/// The raw accounting of one scenario.
+/// Figures of one scenario.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     /// Length of the window.
     pub seconds: f64,
-    /// Requests answered in it.
+    /// Requests answered in the window.
     pub requests: u64,
-    /// Their residence, all together: queue, receive, execute, reply, in seconds.
+    /// Residence of the requests by phase, in seconds: queue, receive, execute, reply.
     pub residence: BTreeMap<String, f64>,
-    /// The time of their operations: cpu, runqueue, log, disk, lock, in seconds.
+    /// Time of their operations by phase, in seconds: cpu, runqueue, log, disk, lock.
     pub operations: BTreeMap<String, f64>,
-    /// How much of their time the nfsd threads had a request in hand.
+    /// Fraction of their time that the nfsd threads had a request in hand.
     pub utilisation: f64,
-    /// The part of the window during which all of them had.
+    /// Fraction of the window during which all threads had a request in hand.
     pub saturated: f64,
-    /// The part of the CPUs' time that nobody wanted, by the kernel's account (/proc/stat).
+    /// Fraction of the CPUs' time that was idle, by the kernel's own figures (/proc/stat).
     pub idle: f64,
-    /// Waits for the log, and their mean in seconds.
+    /// Number of waits for the log, and their mean in seconds.
     pub log_waits: (u64, f64),
-    /// Writes of the log itself, and their mean in seconds.
+    /// Number of writes of the log itself, and their mean in seconds.
     pub log_writes: (u64, f64),
-    /// Requests to disks that were read from, or written to, and their mean in seconds, with their queue.
+    /// Number of requests to each disk in use, and their mean in seconds, with their queue.
     pub disks: BTreeMap<String, (u64, f64)>,
-    /// The most frequent operations, with how often.
+    /// The most frequent operations, with their numbers.
     pub most: Vec<(String, u64)>,
 }
 
 impl Figures {
-    /// Those of a window, with what the kernel said of its CPUs at both ends.
+    /// Figures of a window, with the kernel's CPU times at both ends.
     pub fn of(window: &Window, before: &CpuTimes, after: &CpuTimes) -> Figures {
         let seen = &window.delta;
         let seconds = window.length.as_secs_f64();
@@ -76,11 +76,11 @@ impl Figures {
         self.residence.values().sum()
     }
 
-    /// Under [`Figures::line`].
+    /// Head of the table whose rows are [`Figures::line`].
     pub const HEADINGS: &str = "                             |       |       R   |   mean |  of R: %                 |  of R: %                     |  threads % | proc |  log waits   |  log writes  | disk ms
                              | req/s |     s/s   |     ms | queue recv  exec  reply |  cpu  runq   log  disk  lock | used   all | idle | n/s     ms   | n/s     ms   |";
 
-    /// One line of a table.
+    /// Row of the table.
     pub fn line(&self, name: &str) -> String {
         let total = self.total();
         let share = |of: &BTreeMap<String, f64>, phase: &str| {
@@ -168,11 +168,11 @@ impl CpuTimes {
             .skip(1)
             .map(|n| n.parse().with_context(|| format!("no number: {line:?}")))
             .collect::<Result<_>>()?;
-        // user nice system idle iowait irq softirq steal; what follows is in user and nice already.
+        // The fields are user nice system idle iowait irq softirq steal; the later ones are contained in user and nice.
         let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
             anyhow::bail!("/proc/stat begins with {line:?}, not with all CPUs' times")
         };
-        // Waiting for a disk, a CPU is as idle as it can be.
+        // A CPU that waits for a disk is idle.
         let idle = idle + iowait;
         Ok(CpuTimes {
             all: user + nice + system + idle + irq + softirq + steal,

@@ -1,8 +1,8 @@
-//! `lab scenarios`: servers whose bottleneck is known, because the lab has made it, to test the diagnosis with.
+//! `lab scenarios`: servers with a bottleneck that the lab has made, to test the diagnosis with.
 //!
-//! Each file of `tests/scenarios/` is one: a server, a load, a fault, and what a diagnosis must say of it. They are run
-//! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says,
-//! and costs no CPU time.
+//! Each file of `tests/scenarios/` is a scenario: a server, a load, a fault, and the findings that a diagnosis must have. They run
+//! one after the other in one machine, whose disks are null_blk with a timer: a request takes the time that the file says, and costs
+//! no CPU time.
 
 mod figures;
 pub mod recorded;
@@ -23,37 +23,37 @@ pub use verdict::{Diagnosed, Verdict, diagnosed, matrix};
 
 use crate::kernel::Kernel;
 
-/// Which scenarios, and what of them.
+/// Scenarios to run, and the form of the report.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
     #[arg(long, default_value = "6.12", value_parser = Kernel::named)]
     pub kernel: Kernel,
-    /// Only those whose name contains this; may be given more than once
+    /// Only scenarios whose name contains this; may be given more than once
     #[arg(long)]
     pub only: Vec<String>,
-    /// The raw accounting of each instead of the diagnosis
+    /// Print the figures of each instead of the diagnosis
     #[arg(long)]
     pub measure: bool,
-    /// One JSON object a scenario
+    /// Print one JSON object for each scenario
     #[arg(long)]
     pub json: bool,
-    /// What `nfscope diagnose` says of each, too
+    /// Also print the output of `nfscope diagnose` on each; with --recorded without what it counts while it watches
     #[arg(long)]
     pub page: bool,
     /// Write the window of each into tests/windows/, where plain tests judge it; without --only those that `make test` judges
     #[arg(long, conflicts_with = "recorded")]
     pub write: bool,
     /// Judge the windows in tests/windows/ again instead of playing: no machine boots
-    #[arg(long, conflicts_with_all = ["measure", "json", "page"])]
+    #[arg(long, conflicts_with_all = ["measure", "json"])]
     pub recorded: bool,
 }
 
-/// Plays them, prints what was asked for as it comes, and returns what the diagnosis said.
+/// Plays the scenarios, prints each report as it comes, and returns the verdicts.
 pub fn run(options: &Options) -> Result<Vec<Verdict>> {
     let scenarios = chosen(options)?;
     if options.recorded {
-        return judge_recorded(options.kernel, &scenarios);
+        return judge_recorded(options.kernel, &scenarios, options.page);
     }
     let runner = Runner::boot(options.kernel)?;
     if options.measure && !options.json {
@@ -64,7 +64,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
         let asked = !scenario.diagnosis.command_says.is_empty();
         let seen = match runner.play(scenario, options.page || asked) {
             Ok(seen) => seen,
-            // The next one sets the server up anew.
+            // The next scenario sets the server up anew.
             Err(e) => {
                 let verdict = Verdict::not_played(scenario, &e);
                 eprintln!("{}", verdict.line());
@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
         let mut verdict = Verdict::of(scenario, diagnosed(&seen.window));
         if let Some(page) = &seen.page {
             verdict.hear(scenario, page);
-            // Where it does not say what it should, what it says is of interest.
+            // A wrong diagnosis prints the page, to show its words.
             if options.page || (!verdict.wrong.is_empty() && !options.json) {
                 tell(page)?;
             }
@@ -103,20 +103,24 @@ pub fn run(options: &Options) -> Result<Vec<Verdict>> {
 /// Prints a line.
 ///
 /// # Errors
-/// Where nobody reads any more, as behind `head`.
+/// When the reader of the pipe has ended, as behind `head`.
 fn tell(line: impl std::fmt::Display) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{line}")
 }
 
-/// Diagnoses the recorded windows of these scenarios and prints the verdicts.
+/// Diagnoses the recorded windows of these scenarios and prints the verdicts, and with `page` what the diagnosis says.
 ///
 /// # Errors
-/// Where a scenario has no recorded window.
-pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verdict>> {
+/// When a scenario has no recorded window.
+pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario], page: bool) -> Result<Vec<Verdict>> {
     let mut verdicts = Vec::new();
     for scenario in scenarios {
         let window = recorded::read(kernel, &scenario.name)?;
         let verdict = Verdict::of(scenario, diagnosed(&window));
+        if page {
+            let diagnosis = nfscope_diagnose::evaluate(&window, &[]);
+            tell(nfscope_diagnose::render(&diagnosis, &scenario.name, false))?;
+        }
         tell(verdict.line())?;
         verdicts.push(verdict);
     }
@@ -124,8 +128,8 @@ pub fn judge_recorded(kernel: Kernel, scenarios: &[Scenario]) -> Result<Vec<Verd
     Ok(verdicts)
 }
 
-/// The scenarios of this kernel that `make test` judges: all of them on 6.12, and on 6.1 every healthy server and one of each kind of
-/// cause, because a diagnosis is the same program on both.
+/// Scenarios of this kernel that `make test` judges: all of them on 6.12, and on 6.1 every healthy server and one scenario of each
+/// kind of cause, because the diagnosis is the same program on both.
 ///
 /// # Errors
 /// Fails if a scenario cannot be read.

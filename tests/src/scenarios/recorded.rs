@@ -1,8 +1,8 @@
-//! Recorded windows: what an agent measured of each scenario, kept in `tests/windows/<kernel>/<scenario>.json.gz`, so that a diagnosis is
-//! judged without a machine.
+//! Recorded windows: measurements of an agent in each scenario, kept in `tests/windows/<kernel>/<scenario>.json.gz`, so that a
+//! diagnosis is judged without a machine.
 //!
-//! A file is gzip of the JSON of a window. Its header's comment is a digest of everything that could change the window. A scenario whose
-//! digest differs is played again by `make test`; `lab scenarios --write` writes its window anew.
+//! A file is gzip of the JSON of a window. Its header's comment is a digest of every input that could change the window. `make test`
+//! plays a scenario again if its digest differs; `lab scenarios --write` writes its window anew.
 
 use std::fs;
 use std::io::{BufReader, Read};
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::scenario::Scenario;
 use crate::kernel::Kernel;
 
-/// Files and folders, from the root of the sources, whose contents decide how a window comes out: the probes, what reads them, what a
-/// snapshot is, and what builds the machine and its load.
+/// Files and folders, from the root of the sources, that can change a window: the probes, their reader, the model of a snapshot, and
+/// the code of the machine and its load.
 const INPUTS: [&str; 12] = [
     "probes/bpf",
     "probes/src",
@@ -36,10 +36,10 @@ const INPUTS: [&str; 12] = [
     "tests/src/scenarios/window.rs",
 ];
 
-/// Below [`INPUTS`], what is of illumos alone: it changes no window of a machine of the lab.
-const ELSEWHERE: [&str; 2] = ["agent/source/src/illumos", "agent/model/src/on_illumos.rs"];
+/// Parts of [`INPUTS`] for illumos alone: they change no window of a machine of the lab.
+const ELSEWHERE: [&str; 1] = ["agent/source/src/illumos"];
 
-/// A window as a file has it.
+/// Contents of a file.
 #[derive(Serialize, Deserialize)]
 struct Recorded {
     length: Duration,
@@ -57,7 +57,7 @@ pub fn folder(kernel: Kernel) -> PathBuf {
     tests.join("windows").join(kernel.name())
 }
 
-/// Writes the window that was measured of a scenario.
+/// Writes the measured window of a scenario.
 ///
 /// # Errors
 /// Fails if the kernel is not unpacked, or if a source or the file cannot be read or written.
@@ -65,7 +65,7 @@ pub fn write(kernel: Kernel, scenario: &Scenario, window: &Window) -> Result<()>
     let path = file(kernel, &scenario.name);
     fs::create_dir_all(folder(kernel))?;
     let out = fs::File::create(&path).with_context(|| format!("writing {}", path.display()))?;
-    // No time of writing and no file name: the same window gives the same bytes.
+    // The header has no time and no file name: the same window gives the same bytes.
     let mut gzip = GzBuilder::new()
         .comment(digest(kernel, scenario)?)
         .write(out, Compression::best());
@@ -96,7 +96,7 @@ pub fn read(kernel: Kernel, scenario: &str) -> Result<Window> {
     })
 }
 
-/// True if the recorded window of a scenario is what a machine would measure now: nothing that decides it has changed since.
+/// True if a machine would measure the recorded window of a scenario again: none of its inputs has changed since.
 ///
 /// # Errors
 /// Fails if the kernel is not unpacked, or if a source cannot be read.
@@ -122,8 +122,8 @@ fn open(path: &Path) -> Result<GzDecoder<BufReader<fs::File>>> {
     Ok(GzDecoder::new(BufReader::new(file)))
 }
 
-/// SHA-256 of the sources, the kernel's release, and what the scenario does. Its `[diagnosis]` is no part of that: a window does not
-/// depend on what is said of it.
+/// SHA-256 of the sources, the kernel's release, and the scenario's server, load and fault. Its `[diagnosis]` is left out: a window
+/// does not depend on the expected findings.
 fn digest(kernel: Kernel, scenario: &Scenario) -> Result<String> {
     let Scenario {
         server,
@@ -191,11 +191,11 @@ fn add(root: &Path, path: &Path, parts: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// A source without comments that fill a line, empty lines, and the tests at its end: none of these reaches a machine.
+/// Source without comments that fill a line, empty lines, and the tests at its end: none of these reaches a machine.
 fn compiled(text: &str) -> String {
     let text = text.split("\n#[cfg(test)]\nmod tests {").next();
     let lines = text.unwrap_or_default().lines().map(str::trim);
-    // Of Rust, of shell, and of C, where each line of a longer comment begins with a star.
+    // Comments of Rust, of shell, and of C, where each line of a longer comment begins with a star.
     let is_comment = |line: &str| {
         let begins = ["//", "# ", "/*", "* ", "*/"];
         line == "*" || begins.iter().any(|b| line.starts_with(b))

@@ -1,4 +1,4 @@
-//! The machine on which scenarios are run, one after the other.
+//! The machine that runs scenarios, one after the other.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,12 +18,13 @@ use crate::kernel::Kernel;
 use crate::load::Load;
 use crate::server::Server;
 
-/// Longest time from the loads' beginning to the window's: no cache is cold any more that is not meant to be. Shorter where the
-/// window is.
+/// Longest time from the loads' beginning to the window's: afterwards only caches are cold that are meant to be. A short window is
+/// preceded by its own length.
 const SETTLING: Duration = Duration::from_secs(1);
-/// The same beside a fault: its programs are read in meanwhile, too, and may keep the CPU from the clients that start.
+/// Time from the loads' beginning to the window's beside a fault: its programs are read in meanwhile, too, and may keep the CPU from
+/// the clients that start.
 const SETTLING_BESIDE_FAULT: Duration = Duration::from_secs(2);
-/// What no window lasts: loads are killed when it ends.
+/// Time limit of loads, longer than any window: loads are killed at its end.
 const LONGER: Duration = Duration::from_secs(3600);
 
 /// A server with an agent, whose disks, threads and CPUs become those of each scenario.
@@ -32,21 +33,21 @@ pub struct Runner {
     agent: Agent,
 }
 
-/// What an agent saw of a scenario.
+/// Measurements of an agent in a scenario.
 pub struct Seen {
-    /// Between two snapshots while the load ran.
+    /// Window between two snapshots while the load ran.
     pub window: Window,
-    /// Its accounting.
+    /// Figures of the window.
     pub figures: Figures,
-    /// What `nfscope diagnose` says of as long a time behind it, if it was asked.
+    /// Output of `nfscope diagnose` on an equal time after the window, if the page was wanted.
     pub page: Option<String>,
 }
 
-/// How a finding went.
+/// Course of a finding.
 pub struct Followed {
-    /// When its cause ended, by the machine's clock in seconds.
+    /// End of the finding's cause, by the machine's clock in seconds.
     pub fault_ended: f64,
-    /// What `/findings` said then.
+    /// Findings of `/findings` after the finding has cleared.
     pub findings: Value,
 }
 
@@ -64,21 +65,21 @@ impl Runner {
             .icount_on(cpus)
             .clients(2)
             .start()?;
-        // Some scenarios are about mounts.
+        // The probe of mounts is needed by some scenarios.
         let agent = server.agent_start(&["--client"])?;
-        // Text patching takes its time where it is emulated on one CPU.
+        // Text patching takes long on one emulated CPU.
         agent
             .wait_until_healthy(Duration::from_secs(600))
             .inspect_err(|_| server.keep_logs())?;
         Ok(Runner { server, agent })
     }
 
-    /// Ends it well.
+    /// Ends the agent well.
     pub fn close(self) -> Result<()> {
         self.agent.stop().map(drop)
     }
 
-    /// Plays one scenario, and leaves nothing of it behind. `page`: asks `nfscope diagnose`, too, while the load goes on.
+    /// Plays one scenario, and undoes its fault. With `page` it also runs `nfscope diagnose`, while the load goes on.
     pub fn play(&self, scenario: &Scenario, page: bool) -> Result<Seen> {
         self.set(scenario).context("setting the server up")?;
         self.sh(&scenario.fault.begin).context("[fault] begin")?;
@@ -94,7 +95,7 @@ impl Runner {
         Ok(seen)
     }
 
-    /// Has the fault go on until the agent finds this kind, ends it while the load goes on, and waits until the finding clears.
+    /// Lets the fault go on until the agent finds this kind, ends it while the load goes on, and waits until the finding clears.
     pub fn follow(&self, scenario: &Scenario, kind: &str) -> Result<Followed> {
         self.set(scenario).context("setting the server up")?;
         self.sh(&scenario.fault.begin).context("[fault] begin")?;
@@ -121,9 +122,9 @@ impl Runner {
         })
     }
 
-    /// What the agent finds, as soon as it is so.
+    /// Returns the agent's findings, as soon as `is_so` holds for them.
     fn until(&self, is_so: impl Fn(&Value) -> bool) -> Result<Value> {
-        // Of the machine's seconds: six windows.
+        // Sixty seconds of the machine are six windows.
         for _ in 0..30 {
             let found: Value = serde_json::from_str(&self.agent.get("/findings")?)?;
             if is_so(&found) {
@@ -161,7 +162,7 @@ impl Runner {
         self.wait_for_probes(of)
     }
 
-    /// Probes of a module that has just been loaded attach within a second or two.
+    /// Waits until probes of a module that has just been loaded are attached, within a second or two.
     fn wait_for_probes(&self, of: &[&str]) -> Result<()> {
         let started = Instant::now();
         let attaching = || -> Result<bool> {
@@ -227,7 +228,7 @@ impl Runner {
     }
 
     fn start(&self, scenario: &Scenario, n: usize, load: &str) -> Result<Running> {
-        // Before the agent and any fault that has priority.
+        // The clients have priority over the agent and over any fault.
         let priority = if scenario.clients_first {
             "chrt -f 60 "
         } else {
@@ -250,7 +251,7 @@ impl Runner {
         self.spawn(&line)
     }
 
-    /// By the machine's clock, which does not know how long the host takes.
+    /// Takes a window by the machine's clock, which does not depend on the host's speed.
     fn window(&self, loads: usize, settling: Duration, length: Duration) -> Result<[Moment; 2]> {
         let begun: String = (0..loads)
             .map(|n| format!(" --begun {}", begun_file(n)))
@@ -298,7 +299,7 @@ impl Runner {
     }
 }
 
-/// One that has ended by itself has failed: none of them ends before it is killed.
+/// Kills the loads. A load that has ended by itself has failed: none ends before it is killed.
 fn end_all(loads: Vec<Running>, scenario: &Scenario) -> Result<()> {
     for (load, what) in loads.into_iter().zip(&scenario.load) {
         let early = load.has_ended();
@@ -313,7 +314,7 @@ fn end_all(loads: Vec<Running>, scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// What the load of that number makes when it begins.
+/// File that the n-th load makes when it begins.
 fn begun_file(n: usize) -> String {
     format!("/run/begun-{n}")
 }

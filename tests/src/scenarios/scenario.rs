@@ -1,4 +1,4 @@
-//! A scenario: a file of `tests/scenarios/` and what it says.
+//! A scenario: the contents of a file of `tests/scenarios/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,33 +9,33 @@ use serde::Deserialize;
 
 use crate::kernel::Kernel;
 
-/// A server with a fault, or without one, whose cause is known because the lab has made it.
+/// A server with a fault that the lab has made, or without one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The file's name without its ending.
+    /// Name of the file without its ending.
     #[serde(skip)]
     pub name: String,
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub title: String,
-    /// The server that the fault meets.
+    /// The server on which the fault acts.
     pub server: Place,
     /// Subcommands of `lab` that load the server, all at the same time. `load` runs over mounts of two clients.
     #[serde(default)]
     pub load: Vec<String>,
-    /// The clients have the CPU whenever they want it, as on machines of their own: they call although something else
-    /// keeps the server from it.
+    /// Clients have the CPU whenever they want it, as on machines of their own: they call even while other programs keep the server
+    /// from it.
     #[serde(default)]
     pub clients_first: bool,
-    /// What is wrong; nothing on a healthy server.
+    /// Fault; empty on a healthy server.
     #[serde(default)]
     pub fault: Fault,
-    /// What a diagnosis must say.
+    /// Findings that a diagnosis must have.
     pub diagnosis: Expected,
     /// Length of the window, by the machine's clock. A CPU that is never idle takes the host some minutes.
     #[serde(default = "two")]
     pub seconds: f64,
-    /// Kernels that it is about.
+    /// Kernels on which the scenario runs.
     #[serde(default = "both")]
     pub kernels: Vec<String>,
 }
@@ -47,15 +47,15 @@ pub struct Place {
     /// ext4, ext4-fast, xfs, btrfs, zfs, or tmpfs, which has no disks.
     #[serde(default = "ext4")]
     pub fs: String,
-    /// Milliseconds that each request to its disk takes.
+    /// Milliseconds that each request to the data's disk takes.
     #[serde(default = "fast")]
     pub disk_ms: f64,
-    /// Requests that its disk serves at a time.
+    /// Requests that the data's disk serves at a time.
     #[serde(default = "many")]
     pub disk_depth: u32,
-    /// Milliseconds that each request to the disk of its log takes. The log is inside without it.
+    /// Milliseconds that each request to the log's own disk takes. Without it the log is inside the file system.
     pub log_ms: Option<f64>,
-    /// MiB of the disk of its log. OpenZFS writes blocks that find no room there to the pool's main disks.
+    /// MiB of the log's own disk. OpenZFS writes blocks that find no room there to the pool's main disks.
     #[serde(default = "small")]
     pub log_mib: u32,
     /// nfsd threads.
@@ -66,25 +66,25 @@ pub struct Place {
     pub prepare: String,
 }
 
-/// What is wrong beside the server's own disks and threads: shell commands on the server, where `$LAB` is this program.
+/// Fault beside the server's own disks and threads: shell commands on the server, where `$LAB` is this program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Before the load begins.
+    /// Commands before the load begins.
     #[serde(default)]
     pub begin: String,
-    /// While the load runs; killed at the end.
+    /// Commands while the load runs; killed at the end.
     #[serde(default)]
     pub during: String,
-    /// Undoes both.
+    /// Commands that undo both.
     #[serde(default)]
     pub end: String,
-    /// The fault is over, and undone, before the window begins.
+    /// True if the fault is over, and undone, before the window begins.
     #[serde(default)]
     pub is_over: bool,
 }
 
-/// The truth, as a diagnosis is to tell it.
+/// Findings that a right diagnosis has.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
@@ -99,7 +99,7 @@ pub struct Expected {
     /// Words that are in the evidence or in the advice of the findings.
     #[serde(default)]
     pub says: Vec<String>,
-    /// Words that `nfscope diagnose` says of as long a time behind the window, on one line.
+    /// Words that `nfscope diagnose` prints on one line, for an equal time after the window.
     #[serde(default)]
     pub command_says: Vec<String>,
     /// Words that would be false.
@@ -144,7 +144,7 @@ impl Scenario {
             .map_or("healthy", String::as_str)
     }
 
-    /// Whether it is about this kernel.
+    /// True if the scenario runs on this kernel.
     pub fn runs_on(&self, kernel: Kernel) -> bool {
         self.kernels.iter().any(|k| k == kernel.name())
     }

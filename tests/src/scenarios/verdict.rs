@@ -1,4 +1,4 @@
-//! What a diagnosis said of a scenario, beside what is true.
+//! Findings of a diagnosis of a scenario, compared with the known cause.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use super::scenario::Scenario;
 
-/// No finding.
+/// Kind of a diagnosis without findings.
 pub const HEALTHY: &str = "healthy";
 
-/// A diagnosis that could not tell.
+/// Kind of a diagnosis that could not decide.
 const UNKNOWN: &str = "unknown";
 
-/// What a diagnosis says of a window.
+/// Findings of a window.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosed {
     /// Kinds of findings, the strongest first, with their shares of residence.
@@ -46,21 +46,21 @@ pub fn diagnosed(window: &Window) -> Diagnosed {
     diagnosed
 }
 
-/// One scenario's end.
+/// Outcome of one scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// The scenario.
+    /// Name of the scenario.
     pub scenario: String,
-    /// What had to be found first.
+    /// Kind that had to be found first.
     pub expected: String,
-    /// What was found.
+    /// Kinds that were found, with their shares.
     pub found: Vec<(String, f64)>,
-    /// What of that is wrong, in sentences; nothing where the diagnosis is right.
+    /// Errors of the diagnosis, in sentences; empty if it is right.
     pub wrong: Vec<String>,
 }
 
 impl Verdict {
-    /// Of a scenario that could not be played.
+    /// Verdict on a scenario that could not be played.
     pub fn not_played(scenario: &Scenario, why: &anyhow::Error) -> Verdict {
         Verdict {
             scenario: scenario.name.clone(),
@@ -70,7 +70,7 @@ impl Verdict {
         }
     }
 
-    /// Compares what was found with what is true.
+    /// Compares the findings with the known cause.
     pub fn of(scenario: &Scenario, diagnosed: Diagnosed) -> Verdict {
         let mut verdict = Verdict {
             scenario: scenario.name.clone(),
@@ -120,12 +120,12 @@ impl Verdict {
         self.wrong.extend(missing);
     }
 
-    /// What was found first.
+    /// Kind that was found first.
     pub fn first(&self) -> &str {
         self.found.first().map_or(HEALTHY, |(kind, _)| kind)
     }
 
-    /// One line.
+    /// Verdict in one line.
     pub fn line(&self) -> String {
         let found: Vec<_> = self
             .found
@@ -144,7 +144,7 @@ impl Verdict {
     }
 }
 
-/// How often each cause was called what: rows are true, columns are what was found first.
+/// Confusion matrix: rows are the true causes, columns are the kinds that were found first.
 pub fn matrix(verdicts: &[Verdict]) -> String {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut names: Vec<&str> = Vec::new();

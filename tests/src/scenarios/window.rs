@@ -1,4 +1,4 @@
-//! `lab window`: a window as the machine itself takes it, by its own clock.
+//! `lab window`: a window that the machine itself takes, by its own clock.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,26 +14,26 @@ use super::figures::CpuTimes;
 use crate::begun;
 use crate::http;
 
-/// What is known at one moment.
+/// Readings of one moment.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Moment {
-    /// The kernel's account of its CPUs.
+    /// The kernel's times of its CPUs.
     pub cpus: CpuTimes,
-    /// The agent's of the rest.
+    /// Snapshot of the agent.
     pub seen: Snapshot,
 }
 
-/// How long loads may take to begin: on a file system that is frozen they never do.
+/// Longest wait until loads have begun: on a frozen file system they never do.
 const BEGINNING: Duration = Duration::from_secs(5);
 
-/// Both ends of a window of this length that begins a while after the loads have.
+/// Takes both ends of a window of this length. It begins `settling` after the loads.
 pub fn take(
     port: u16,
     loads: &[PathBuf],
     settling: Duration,
     length: Duration,
 ) -> Result<[Moment; 2]> {
-    // The first answer brings pages of the agent from the host, which takes no time that this clock knows.
+    // The first answer reads pages of the agent from the host, which takes no time of the machine's clock.
     moment(port)?;
     let missing = begun::wait_for(loads, BEGINNING);
     if missing > 0 {

@@ -1,4 +1,4 @@
-//! For how long a soak has run: its pauses do not count.
+//! Running time of a soak, without its pauses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use super::onlookers::Onlookers;
 use crate::server::Server;
 
-/// Time since the beginning, and the pauses in it.
+/// Time since the beginning, and its pauses.
 #[derive(Clone, Debug)]
 pub struct Clock {
     started: Instant,
@@ -20,9 +20,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Begins now. A file of that name asks for a pause; one of an earlier run is removed.
+    /// Begins now. A file with this name asks for a pause; one of an earlier run is removed.
     pub fn start(asked_by: &Path) -> Clock {
-        // Nearly always there is none.
+        // The file rarely exists.
         let _ = fs::remove_file(asked_by);
         Clock {
             started: Instant::now(),
@@ -32,17 +32,17 @@ impl Clock {
         }
     }
 
-    /// For how long the machine has run.
+    /// Time that the machine has run.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed().saturating_sub(self.paused)
     }
 
-    /// How often it did not.
+    /// Number of pauses.
     pub fn pauses(&self) -> usize {
         self.pauses
     }
 
-    /// Stops the machine and its clock while somebody asks for it, and waits. Nobody looks meanwhile.
+    /// Stops the machine and its clock while the file asks for it, and waits. Onlookers ask nothing meanwhile.
     ///
     /// # Errors
     /// When QEMU does not answer, or has ended.

@@ -1,11 +1,11 @@
-//! What happens to the server and the agent between two rounds.
+//! Events of the server and the agent between two rounds.
 
-/// Something that an admin, a package or an accident does.
+/// Action of an admin, a package or an accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// nfsd stops and starts.
     Restart,
-    /// nfsd's module is replaced, for which the probe lets go of it.
+    /// nfsd's module is replaced, for which the probe is detached from it.
     Reload,
     /// SIGHUP with other settings.
     Hangup,
@@ -13,11 +13,11 @@ pub enum Event {
     Kill,
 }
 
-/// Rounds in which each of them happens.
+/// Rounds in which each event happens at least once.
 pub const CYCLE: usize = 10;
 
 impl Event {
-    /// Before round `n`. After a while nothing kills what serves HTTP any more: one process then shows whether it grows.
+    /// Event before round `n`. After a while no event kills `nfscope-http` any more: its growth then shows in one process.
     pub fn before(n: usize, kills: bool) -> Option<Event> {
         match n {
             0 => None,
@@ -29,7 +29,7 @@ impl Event {
         }
     }
 
-    /// Its name in the table.
+    /// Name of the event in the table.
     pub fn name(self) -> &'static str {
         match self {
             Event::Restart => "restart of nfsd",
@@ -39,7 +39,7 @@ impl Event {
         }
     }
 
-    /// All of them.
+    /// All events.
     pub const ALL: [Event; 4] = [Event::Restart, Event::Reload, Event::Hangup, Event::Kill];
 }
 

@@ -1,4 +1,4 @@
-//! What `/metrics` says of operations and clients, as any program would read the text.
+//! Operations and clients of `/metrics`, as any program reads the text.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::kernel_counters::KernelCounters;
 
-/// One reading of `/metrics`.
+/// Reading of `/metrics`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exposition {
     /// NFSv3 procedures, by name.
@@ -46,7 +46,7 @@ impl Exposition {
             match name {
                 "nfscope_op_duration_seconds_count" if number()? > 0 => {
                     let op = label("op");
-                    // As the kernel counts: NFSACL is another program; what does not exist has no counter.
+                    // The kernel's counters have neither NFSACL, which is another program, nor operations that do not exist.
                     let into = match label("version").as_str() {
                         "3" if op.contains("acl") => continue,
                         "3" => &mut read.v3,
@@ -73,7 +73,7 @@ impl Exposition {
         self.v3.values().chain(self.v4.values()).sum()
     }
 
-    /// What operations were counted since then.
+    /// Operations counted since `before`.
     pub fn since(&self, before: &Exposition) -> Exposition {
         let less = |now: &BTreeMap<String, u64>, before: &BTreeMap<String, u64>| {
             let grown = now.iter().map(|(op, n)| {
@@ -92,7 +92,7 @@ impl Exposition {
         }
     }
 
-    /// Where it differs from what the kernel has counted.
+    /// Differences to the kernel's counts.
     pub fn differs(&self, kernel: &KernelCounters) -> Vec<String> {
         let mut wrong = Vec::new();
         for (version, agent, kernel) in [
@@ -123,7 +123,7 @@ impl Exposition {
     }
 }
 
-/// The value of a label that has nothing to escape.
+/// Value of a label without escapes.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = labels;
     loop {

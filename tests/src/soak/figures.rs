@@ -1,23 +1,23 @@
-//! What may not grow: of the agent's two processes, and of the kernel.
+//! Figures that may not grow: of the agent's two processes, and of the kernel.
 
 use anyhow::{Context, Result, ensure};
 
 use crate::agent::Agent;
 use crate::server::Server;
 
-/// A quantity that is to be flat.
+/// Quantity that is to be flat.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// Its name in the table.
+    /// Name of the quantity in the table.
     pub name: &'static str,
-    /// Its unit.
+    /// Unit of the quantity.
     pub unit: &'static str,
-    /// Growth that is none: this part of it, or so many units where that is more.
+    /// Growth that is allowed: this fraction of the quantity, or a number of `units` if that is more.
     pub part: f64,
     pub units: f64,
-    /// Whether growth of it is a failure, or it is only told.
+    /// True if its growth is a failure; else it is only reported.
     pub judged: bool,
-    /// Whether it is of `nfscope-http`, which is killed now and then and begins anew.
+    /// True for quantities of `nfscope-http`, which is killed now and then and begins anew.
     pub of_http: bool,
 }
 
@@ -44,7 +44,7 @@ pub const QUANTITIES: [Quantity; 13] = [
     flat("main process, resident", "KiB", 0.03, 256.0),
     flat("main process, anonymous", "KiB", 0.05, 256.0),
     flat("main process, descriptors", "", 0.0, 0.0),
-    // A thread for what blocks comes and goes.
+    // A thread for blocking calls comes and goes.
     flat("main process, threads", "", 0.0, 1.0),
     flat_http("nfscope-http, resident", "KiB", 0.03, 256.0),
     flat_http("nfscope-http, anonymous", "KiB", 0.05, 256.0),
@@ -60,11 +60,12 @@ pub const QUANTITIES: [Quantity; 13] = [
     },
 ];
 
-/// One reading of all of them.
+/// Reading of all quantities.
 pub type Figures = [f64; QUANTITIES.len()];
 
-/// Prints a line of numbers; `$main` is the agent's process id. What the kernel may forget at once, it has forgotten: caches, and what
-/// it keeps of each address that ever connected. It keeps TCP's metrics until they are flushed, and who has access for half an hour.
+/// Script that prints a line of numbers; `$main` is the agent's process id. It first makes the kernel drop memory that it may drop at
+/// once: caches, and entries of each address that ever connected. The kernel keeps TCP's metrics until they are flushed, and access
+/// rights for half an hour.
 const SCRIPT: &str = r#"
 http=$(pgrep -x nfscope-http | head -n 1)
 [ -n "$main" ] && [ -n "$http" ] || { echo "one of the processes is gone" >&2; exit 1; }
@@ -84,8 +85,8 @@ memory() { awk -v key="$1:" '$1 == key { print $2 }' /proc/meminfo; }
 echo $(of $main VmRSS) $(of $main RssAnon) $(fds $main) $(ls /proc/$main/task | wc -l) $(of $http VmRSS) $(of $http RssAnon) $(fds $http) $bpf $(memory Percpu) $(memory SUnreclaim) $(memory SReclaimable) $(age $http)
 "#;
 
-/// Reads them, in a machine where nothing moves, and the age of `nfscope-http` in seconds. `series` are the samples of the
-/// exposition.
+/// Reads all quantities, in a machine without a load, and the age of `nfscope-http` in seconds. `series` is the number of samples of
+/// the exposition.
 pub fn read(server: &Server, agent: &Agent, series: u64) -> Result<(Figures, f64)> {
     let script = format!("main=$(pgrep -o -x {})\n{SCRIPT}", agent.process());
     let line = server.sh(&script)?.stdout;

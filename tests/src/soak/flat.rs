@@ -1,55 +1,55 @@
-//! What "flat" means. Like is compared with like, in rounds that are settled:
+//! Definition of "flat". Only settled rounds are compared with each other:
 //!
 //! - The first quarter of the rounds does not count: caches fill, and clients get their series.
-//! - The first twenty minutes do not count. The agent keeps a quarter of an hour in memory, and the answer to `/windows` grows until it
-//!   is full: the memory of both processes goes with it, in steps, because an answer that has grown needs a larger place. Five minutes
-//!   later both have found it.
-//! - Of a process that was killed, the first five minutes of the next one do not count, and neither do rounds before it has lived through
-//!   each event. While nfsd's module is replaced requests wait, and then all of them are answered at once: memory has a peak there.
+//! - The first twenty minutes do not count. The agent keeps a quarter of an hour in memory, and the answer to `/windows` grows until
+//!   then. The memory of both processes grows with it, in steps, because a larger answer needs a larger allocation. Both are settled
+//!   five minutes later.
+//! - The first five minutes of a restarted process do not count, and neither do rounds before it has lived through each event. While
+//!   nfsd's module is replaced requests wait, and then all of them are answered at once: memory has a peak there.
 //!
-//! Of the rest, the median of the last third may not exceed the median of the first third by more than the quantity's allowance. The
-//! allowance does not grow with the time, so that a longer run finds slower leaks.
+//! The median of the last third of the settled rounds may not exceed the median of the first third by more than the quantity's
+//! allowance. The allowance does not grow with the time, so that a longer run finds slower leaks.
 
 use super::event::CYCLE;
 use super::figures::Quantity;
 
-/// Settled rounds of which thirds mean something.
+/// Fewest settled rounds for meaningful thirds.
 pub const FEWEST: usize = 9;
-/// Hours until the agent has in memory what it keeps there, a quarter of an hour, and has settled with it.
+/// Hours until the agent's memory holds a quarter of an hour, its maximum, and has settled with it.
 const FILLS: f64 = 0.25 + SETTLES / 3600.0;
-/// Seconds after which a process has answered each question often enough to have the memory that it needs for that.
+/// Seconds after which a process has answered each request often enough to have all the memory that it needs.
 const SETTLES: f64 = 300.0;
 
 /// A quantity at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Since the agent began to serve.
+    /// Hours since the agent began to serve.
     pub hours: f64,
-    /// Seconds since the process was started that it is of; of what begins only with the run, [`f64::INFINITY`].
+    /// Age in seconds of the quantity's process; [`f64::INFINITY`] for a quantity that begins with the run.
     pub age: f64,
-    /// Rounds that it has lived through; of what begins only with the run, [`usize::MAX`].
+    /// Rounds that the process has lived through; [`usize::MAX`] for a quantity that begins with the run.
     pub lived: usize,
-    /// How much it was.
+    /// Value of the quantity.
     pub value: f64,
 }
 
-/// How a quantity went.
+/// Course of a quantity over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Course {
     /// Median of the first third of the settled rounds.
     pub first: f64,
-    /// Median of their last third.
+    /// Median of the last third of the settled rounds.
     pub last: f64,
-    /// The highest of all rounds.
+    /// Highest value of all rounds.
     pub most: f64,
-    /// Least squares of the settled rounds: in an hour.
+    /// Slope of the settled rounds by least squares, in an hour.
     pub slope: f64,
-    /// What it may grow by.
+    /// Growth that is allowed.
     pub allowed: f64,
 }
 
 impl Course {
-    /// Of all rounds. `None` where too few are settled to tell.
+    /// Course over all rounds. `None` if too few are settled.
     pub fn of(quantity: &Quantity, rounds: &[Point]) -> Option<Course> {
         let (hours, values): (Vec<f64>, Vec<f64>) = rounds[rounds.len().div_ceil(4)..]
             .iter()
@@ -70,7 +70,7 @@ impl Course {
         })
     }
 
-    /// Whether it has not grown.
+    /// True if the quantity has not grown by more than is allowed.
     pub fn flat(&self) -> bool {
         self.last - self.first <= self.allowed
     }
@@ -108,7 +108,7 @@ mod tests {
         of_http: false,
     };
 
-    /// As many rounds in these hours, of one process.
+    /// Rounds of one process, evenly spaced in these hours.
     fn rounds(count: u32, hours: f64, value: impl Fn(f64) -> f64) -> Vec<Point> {
         let at = |n| f64::from(n) / f64::from(count) * hours;
         (0..count)
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_growing_is_not() {
-        // A page every 20 s is 720 KiB an hour: half of it lies between the middles of the thirds.
+        // A page every 20 s is 720 KiB an hour. Half of that growth lies between the middles of the first and the last third.
         let leak = course(|h| 9000.0 + 720.0 * h).expect("enough rounds");
         assert!(!leak.flat(), "{leak:?}");
         assert!((leak.slope - 720.0).abs() < 1.0, "{leak:?}");
@@ -164,14 +164,14 @@ mod tests {
         let short = Course::of(&MEMORY, &rounds(40, 0.5, filling)).expect("enough rounds");
         assert!(short.flat(), "{short:?}");
         assert_eq!(Course::of(&MEMORY, &rounds(40, 0.4, filling)), None);
-        // Half a megabyte for what is full only now.
+        // A step of half a megabyte may come from memory that fills only now.
         let step = |h: f64| if h < 0.3 { 9000.0 } else { 9500.0 };
         let short = Course::of(&MEMORY, &rounds(40, 0.5, step)).expect("enough rounds");
         assert!(short.flat(), "{short:?}");
     }
 
-    /// A process that takes 1500 KiB more in its first minutes than it is started with, and is killed every five minutes of the first
-    /// half hour: as many minutes later it has what it needs.
+    /// Plays a process that takes 1500 KiB more in its first minutes than at its start, and is killed every five minutes of the first
+    /// half hour. Five minutes after its last start it has all that it needs.
     fn young_and_old(leak: f64) -> Vec<Point> {
         let mut rounds = rounds(80, 1.0, |_| 0.0);
         let (mut lived, mut last) = (0, f64::INFINITY);
@@ -190,22 +190,22 @@ mod tests {
     fn a_young_process_is_not_compared_with_an_old_one() {
         let course = Course::of(&MEMORY, &young_and_old(0.0)).expect("enough rounds");
         assert!(course.flat(), "{course:?}");
-        // As if all of it were one process, which grew.
+        // The control has all rounds as if of one process, which grew.
         let mut one = young_and_old(0.0);
         for round in &mut one {
             (round.age, round.lived) = (f64::INFINITY, usize::MAX);
         }
         assert!(Course::of(&MEMORY, &one).is_some_and(|c| !c.flat()));
-        // The peak of its first reload is no growth.
+        // The peak of the process's first reload is no growth.
         let mut peak = young_and_old(0.0);
         for late in &mut peak[49..] {
             late.value += 400.0;
         }
         assert!(Course::of(&MEMORY, &peak).is_some_and(|c| c.flat()));
-        // Of the old one, growth is found.
+        // A leak of the old process is found.
         let leak = Course::of(&MEMORY, &young_and_old(2000.0)).expect("enough rounds");
         assert!(!leak.flat(), "{leak:?}");
-        // It has to live for long enough.
+        // An old process needs enough settled rounds.
         assert_eq!(Course::of(&MEMORY, &young_and_old(0.0)[..50]), None);
     }
 }

@@ -1,5 +1,5 @@
-//! `lab soak`: a busy server for hours. nfsd restarts, its module is loaded anew, clients come and go, Prometheus and people look,
-//! settings are read again, and what serves HTTP is killed. Nothing may grow, and every count must be exact.
+//! `lab soak`: a busy server for hours. nfsd restarts, its module is loaded anew, clients come and go, Prometheus and pages ask,
+//! settings are read again, and `nfscope-http` is killed. Nothing may grow, and every count must be exact.
 
 mod clock;
 mod event;
@@ -25,16 +25,16 @@ use rounds::{Round, Rounds};
 
 /// Clients that have a series of their own: those of the rounds, the mounts, and some of those that come once.
 const NAMED: &str = "400";
-/// So few rows that a run of hours gives them all back several times.
+/// Number of rows: small enough that a run of hours gives back all of them several times.
 const PAIRS: &str = "2048";
 
-/// A file of this name in the directory of the figures halts the machine behind a round, until the file is gone.
+/// File in the directory of the figures that halts the machine after a round, until the file is gone.
 const PAUSE: &str = "pause";
 
-/// Runs it, and calls back with each round.
+/// Runs the soak, and calls back with each round.
 ///
 /// # Errors
-/// When the machine or the agent fails, when a count is not exact, when something grows, and when the run was too short to tell.
+/// When the machine or the agent fails, when a count is not exact, when a quantity grows, and when the run was too short to decide.
 pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
     let hours = Duration::try_from_secs_f64(options.hours * 3600.0).context("--hours")?;
     let out = match &options.out {
@@ -52,7 +52,7 @@ pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
         .can_halt()
         .start()?;
     server.sh("mkdir -p /run/soak && echo '[limits]\nexports = 100' >/run/soak/nfscope.toml")?;
-    // Before nfsd: then the kernel's counters and the agent's begin with the same operation.
+    // The agent starts before nfsd: the kernel's counters and the agent's then begin with the same operation.
     let mut agent = server.agent_start(&[
         "--config",
         "/run/soak/nfscope.toml",
@@ -74,14 +74,14 @@ pub fn run(options: &Options, mut each: impl FnMut(&Round)) -> Result<String> {
         let round = paused.and_then(|()| rounds.play(&clock));
         let kept = round.and_then(|round| {
             report.add(&round)?;
-            // As if it had ended here: a run that is killed leaves what it came to.
+            // The report is written after each round: a run that is killed leaves its verdict so far.
             report.judge(&onlookers.so_far(), &rounds.log(), &clock)?;
             Ok(round)
         });
         match kept {
             Ok(round) => each(&round),
             Err(e) => {
-                // What was measured until then is worth its report.
+                // A failed run still gets a report of the rounds before.
                 played = Err(e.context(format!("after {:.0?}", clock.elapsed())));
                 break;
             }

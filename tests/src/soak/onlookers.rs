@@ -1,5 +1,5 @@
-//! Who looks while the server works: Prometheus in each format, a page, listeners of `/slow`, and programs that ask for `/stuck`
-//! and `/snapshot`.
+//! Onlookers while the server works: Prometheus in each format, a page, listeners of `/slow`, and programs that ask for `/stuck` and
+//! `/snapshot`.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -9,33 +9,33 @@ use std::time::{Duration, Instant};
 
 use crate::http::{self, Lines};
 
-/// What they saw.
+/// Answers that onlookers got.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Answers to scrapes of `/metrics`.
     pub scrapes: u64,
-    /// The slowest of them.
+    /// Time of the slowest scrape.
     pub slowest: Duration,
     /// Answers of all other paths, listeners of `/slow` included.
     pub others: u64,
     /// Lines of `/slow`.
     pub slow_lines: u64,
-    /// Requests that failed while something was done to the agent or nfsd that explains it.
+    /// Requests that failed during an event that explains it.
     pub excused: u64,
-    /// Answers that the agent is busy, while it attached the probe anew.
+    /// Answers that the agent is busy, while it attached the probe again.
     pub busy: u64,
-    /// Those that nothing explains.
+    /// Failures that no event explains.
     pub failed: Vec<String>,
 }
 
-/// What may fail for now.
+/// Requests that may fail for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Excuse {
-    /// Nothing.
+    /// No request.
     None = 0,
-    /// What wants operations to be timed.
+    /// Requests that need timed operations.
     Untimed = 1,
-    /// Everything: nobody serves HTTP.
+    /// Every request: no process serves HTTP.
     Unserved = 2,
 }
 
@@ -45,19 +45,19 @@ struct Shared {
     stop: AtomicBool,
     pausing: AtomicBool,
     excuse: AtomicU8,
-    /// Held for reading while somebody looks.
+    /// Held for reading while an onlooker asks.
     looking: RwLock<()>,
     seen: Mutex<Seen>,
 }
 
-/// They look until [`Onlookers::stop`].
+/// Onlookers, which ask until [`Onlookers::stop`].
 #[derive(Debug)]
 pub struct Onlookers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Nobody looks while this lives.
+/// Pause of the onlookers while it lives.
 #[must_use]
 pub struct Paused<'a> {
     shared: &'a Shared,
@@ -70,7 +70,7 @@ impl Drop for Paused<'_> {
     }
 }
 
-/// What is asked by turns, by one of them, and how often: the text, OpenMetrics and protobuf of Prometheus.
+/// Requests that an onlooker makes by turns. Prometheus asks for the text, OpenMetrics and protobuf.
 const TEXT: &[(&str, &str)] = &[("accept-encoding", "gzip")];
 const OPEN: &[(&str, &str)] = &[("accept", "application/openmetrics-text;version=1.0.0")];
 const NATIVE: &[(&str, &str)] = &[(
@@ -86,11 +86,11 @@ const PROGRAMS: Asked = &[
     ("/snapshot", &[]),
     ("/healthz", &[]),
 ];
-/// One listener of `/slow` stays so long; then the next one comes.
+/// Time that a listener of `/slow` stays before the next one comes.
 const LISTENS: Duration = Duration::from_secs(20);
 
 impl Onlookers {
-    /// They come.
+    /// Starts the onlookers.
     pub fn start(address: SocketAddr) -> Onlookers {
         let shared = Arc::new(Shared {
             address,
@@ -113,12 +113,12 @@ impl Onlookers {
         Onlookers { shared, threads }
     }
 
-    /// From now on, this is what may fail.
+    /// Sets the requests that may fail from now on.
     pub fn excuse(&self, excuse: Excuse) {
         self.shared.excuse.store(excuse as u8, Ordering::SeqCst);
     }
 
-    /// Everybody has closed what they had open, and nobody asks.
+    /// Pauses the onlookers, and waits until each has closed its connections.
     pub fn pause(&self) -> Paused<'_> {
         self.shared.pausing.store(true, Ordering::SeqCst);
         let looking = self.shared.looking.write();
@@ -128,16 +128,16 @@ impl Onlookers {
         }
     }
 
-    /// What they have seen so far.
+    /// Answers so far.
     pub fn so_far(&self) -> Seen {
         self.shared.seen().clone()
     }
 
-    /// They leave.
+    /// Stops the onlookers.
     pub fn stop(self) -> Seen {
         self.shared.stop.store(true, Ordering::SeqCst);
         for thread in self.threads {
-            // A panic of theirs has printed what it was about; what they saw until then counts.
+            // A panicked onlooker has printed its message; its answers until then count.
             let _ = thread.join();
         }
         self.shared.seen().clone()
@@ -219,7 +219,7 @@ impl Shared {
         }
     }
 
-    /// Whether it failed; what nothing explains is kept.
+    /// True if the request failed; a failure without an excuse is kept.
     fn failed(&self, what: Option<String>, excuse: u8, enough: Excuse) -> bool {
         let Some(what) = what else {
             return false;

@@ -1,4 +1,4 @@
-//! The figures of each round as they come, and at the end what they come to.
+//! Report of a soak: the figures of each round as they come, and the verdict.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,10 +15,10 @@ use super::onlookers::Seen;
 use super::options::Options;
 use super::rounds::Round;
 
-/// What the rounds come to.
+/// File of the verdict.
 const REPORT: &str = "report.md";
 
-/// Two files: `rounds.csv` and `report.md`.
+/// Writer of two files: `rounds.csv` and `report.md`.
 #[derive(Debug)]
 pub struct Report {
     dir: PathBuf,
@@ -27,20 +27,20 @@ pub struct Report {
     what: String,
 }
 
-/// What it came to.
+/// Verdict on all rounds.
 #[derive(Debug)]
 pub struct Judged {
-    /// The report.
+    /// Text of the report.
     pub text: String,
-    /// Nothing, where all is well.
+    /// Errors; empty if all is well.
     pub wrong: Vec<String>,
 }
 
 impl Report {
-    /// Begins anew in this directory.
+    /// Begins a new report in this directory.
     pub fn create(dir: &Path, options: &Options) -> Result<Report> {
         fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
-        // That of an earlier run; nearly always there is none.
+        // The report of an earlier run rarely exists.
         let _ = fs::remove_file(dir.join(REPORT));
         let path = dir.join("rounds.csv");
         let mut csv =
@@ -65,7 +65,7 @@ impl Report {
         })
     }
 
-    /// One more.
+    /// Adds a round.
     pub fn add(&mut self, round: &Round) -> Result<()> {
         let figures: Vec<String> = round.figures.iter().map(f64::to_string).collect();
         writeln!(
@@ -87,7 +87,7 @@ impl Report {
         Ok(())
     }
 
-    /// All of them together.
+    /// Judges all rounds together.
     pub fn judge(&self, seen: &Seen, log: &str, clock: &Clock) -> Result<Judged> {
         let mut wrong = Vec::new();
         let text = self.text(seen, clock, &mut wrong);
@@ -112,7 +112,7 @@ impl Report {
             true => "All of it is flat, and every count is exact.\n".to_owned(),
             false => format!("Wrong:\n\n- {}\n", wrong.join("\n- ")),
         };
-        // A run that is killed meanwhile leaves the last one whole.
+        // The last report stays whole if the run is killed meanwhile.
         let (path, next) = (self.dir.join(REPORT), self.dir.join("report.next"));
         fs::write(&next, format!("{text}\n{verdict}"))
             .and_then(|()| fs::rename(&next, &path))

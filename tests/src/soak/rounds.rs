@@ -1,4 +1,4 @@
-//! A round: the server works, everybody looks, clients come and go. Then nothing moves, and everything is counted.
+//! A round: the server works, onlookers ask, clients come and go. Then the load ends, and everything is counted.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -26,20 +26,20 @@ const CLIENTS: u32 = 100;
 const KNOWN: Ipv4Addr = Ipv4Addr::new(127, 16, 0, 1);
 const STRANGERS: Ipv4Addr = Ipv4Addr::new(127, 32, 0, 1);
 
-/// Everybody works and looks for at least so long.
+/// Shortest time of a round's load.
 const LASTS: Duration = Duration::from_secs(30);
 
-/// For so long at most, `nfscope-http` is killed now and then.
+/// Longest time in which `nfscope-http` is killed now and then.
 const KILLS: Duration = Duration::from_secs(3600);
 
-/// What a round came to.
+/// Result of a round.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// Its number, from 0.
+    /// Number of the round, from 0.
     pub n: usize,
-    /// What happened before it.
+    /// Event before the round.
     pub event: Option<Event>,
-    /// When it had ended, in hours.
+    /// Hours until its end.
     pub hours: f64,
     /// Operations that the kernel counted since the last round.
     pub operations: u64,
@@ -48,7 +48,7 @@ pub struct Round {
     /// Clients that lost their series so far, and rows of clients in use.
     pub evictions: u64,
     pub rows: u64,
-    /// What is to be flat.
+    /// Quantities that are to be flat.
     pub figures: Figures,
     /// Seconds since `nfscope-http` was started.
     pub http_age: f64,
@@ -58,7 +58,7 @@ pub struct Round {
     pub wrong: Vec<String>,
 }
 
-/// One after the other.
+/// Rounds, played one after the other.
 #[derive(Debug)]
 pub struct Rounds<'a> {
     server: &'a Server,
@@ -66,14 +66,14 @@ pub struct Rounds<'a> {
     onlookers: &'a Onlookers,
     hours: Duration,
     n: usize,
-    /// From where on both are compared: from zero, and after a reload from when the probe was attached again.
+    /// Begin of the comparison: zero, and after a reload the readings with the probe attached again.
     first: (KernelCounters, Exposition),
-    /// At the end of the last round; both begin anew with nfsd's module.
+    /// Readings at the end of the last round; both begin anew with nfsd's module.
     kernel: KernelCounters,
     seen: Exposition,
     /// Operations while no probe was attached.
     unseen: u64,
-    /// Every group has come since then.
+    /// True once every group has come since the counters' begin.
     introduced: bool,
 }
 
@@ -98,12 +98,12 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// What the agent has logged so far.
+    /// Log of the agent so far.
     pub fn log(&self) -> String {
         self.agent.log()
     }
 
-    /// The next one.
+    /// Plays the next round.
     ///
     /// # Errors
     /// When the machine, a load or the agent fails. Counts that differ are in the round.
@@ -141,10 +141,11 @@ impl<'a> Rounds<'a> {
         Ok(round)
     }
 
-    /// Mounts of both versions work all the time; meanwhile a group comes back, and then strangers. What each of a group sent.
+    /// Runs the load: mounts of both versions work all the time; meanwhile a group comes back, and then strangers. Returns the
+    /// operations of each client of the group.
     fn load(&mut self) -> Result<BTreeMap<String, u64>> {
         let (seed, began) = (self.n as u64, Instant::now());
-        // A mount that is new, beside two that are old.
+        // A fresh mount beside two old ones.
         self.server.client(self.n % MOUNTS).unmount_all()?;
         let mixed = Load::mixed().endless().seed(seed);
         let mut mixed = self
@@ -153,7 +154,7 @@ impl<'a> Rounds<'a> {
         let mut sent = BTreeMap::new();
         let groups = match std::mem::replace(&mut self.introduced, true) {
             true => self.n as u32 % GROUPS..self.n as u32 % GROUPS + 1,
-            // While there is room for everybody: who is new in a full table is counted for `other` at first.
+            // All groups come while the table has room: a new client in a full table is counted for `other` at first.
             false => 0..GROUPS,
         };
         for group in groups {
@@ -178,8 +179,8 @@ impl<'a> Rounds<'a> {
         Ok(sent)
     }
 
-    /// Clients whose series grew by what they sent, and what is wrong with others. Where rows were given back meanwhile, a series may
-    /// have less, and `other` has it.
+    /// Number of clients whose series grew by their operations, and errors of the others. If rows were given back meanwhile, a series
+    /// may have less, and `other` has the rest.
     fn clients(&self, sent: &BTreeMap<String, u64>, seen: &Exposition) -> (usize, Vec<String>) {
         let given_back = seen.rows < self.seen.rows;
         let (mut exact, mut wrong) = (0, Vec::new());
@@ -195,16 +196,16 @@ impl<'a> Rounds<'a> {
         (exact, wrong)
     }
 
-    /// Where both accounts of the operations since the module was loaded differ.
+    /// Differences between both counts of the operations since the module was loaded.
     fn differ(&self, kernel: &KernelCounters, seen: &Exposition) -> Vec<String> {
         seen.since(&self.first.1).differs(&(kernel - &self.first.0))
     }
 
-    /// Two readings of the same moment.
+    /// Readings of both counts at the same moment.
     fn quiet(&self) -> Result<(KernelCounters, Exposition)> {
         let mut last = self.server.kernel_counters()?;
         for _ in 0..120 {
-            // Clients close files and return delegations behind a load's back. Longer than an answer is given again.
+            // Clients close files and return delegations after a load's end. The pause is longer than the agent repeats an answer.
             thread::sleep(Duration::from_millis(500));
             let seen = Exposition::parse(&self.agent.get("/metrics")?)?;
             let now = self.server.kernel_counters()?;
@@ -241,7 +242,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Another module, whose counters and whose probe's counters begin anew: what the old ones had is compared before.
+    /// Replaces the module. The kernel's counters and the probe's begin anew; the old ones are compared before.
     fn reload(&mut self, wrong: &mut Vec<String>) -> Result<()> {
         self.onlookers.excuse(Excuse::Untimed);
         for client in self.server.clients() {
@@ -251,7 +252,7 @@ impl<'a> Rounds<'a> {
         wrong.extend(self.differ(&kernel, &seen));
         self.server.nfsd_stop()?;
         let (nfscope, port) = (self.server.nfscope_path()?, self.agent.port());
-        // mountd holds the module by the caches that it fills.
+        // mountd holds a reference to the module by the caches that it fills.
         self.server.sh(&format!(
             "set -e
              {} detach nfsd --url http://127.0.0.1:{port}
@@ -266,7 +267,7 @@ impl<'a> Rounds<'a> {
         self.server.nfsd_start()?;
         self.agent.wait_until_healthy(Duration::from_secs(300))?;
         self.onlookers.excuse(Excuse::None);
-        // Clients that had already unmounted may take their leave of the new server before the probe is attached to it.
+        // Clients that had already unmounted may still end their sessions at the new server before the probe is attached to it.
         let (kernel, seen) = self.quiet()?;
         self.unseen += kernel.operations().saturating_sub(seen.operations());
         self.first = (kernel.clone(), seen.clone());

@@ -1,7 +1,7 @@
-//! `lab what-if`: what `nfscope what-if` predicts of changes, and what these changes then really do.
+//! `lab what-if`: predictions of `nfscope what-if` for changes, beside the effects of these changes.
 //!
-//! Each pair is a server before and after one change. The model sees the window of the server before. Both servers are played in
-//! one machine that counts instructions, on null_blk disks with a timer.
+//! Each pair is a server before and after one change. The model gets the window of the server before. Both servers are played in one
+//! icount machine, on null_blk disks with a timer.
 
 mod points;
 mod verdict;
@@ -22,7 +22,7 @@ use crate::CountedCpus;
 use crate::kernel::Kernel;
 use crate::scenarios::Runner;
 
-/// Which pairs, and where their windows are.
+/// Pairs to play, and the directory of their windows.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// The machine's kernel: 6.1 or 6.12
@@ -31,10 +31,10 @@ pub struct Options {
     /// Only pairs with a server whose name contains this; may be given more than once
     #[arg(long)]
     pub only: Vec<String>,
-    /// Keep the windows here, and play only servers whose window is missing
+    /// Directory that keeps the windows; only servers whose window is missing are played
     #[arg(long, value_name = "DIR", default_value = "target/what-if")]
     pub keep: PathBuf,
-    /// Play nothing: only pairs whose windows are kept
+    /// Play nothing: compare only pairs whose windows are kept
     #[arg(long)]
     pub kept: bool,
     /// Write the table into docs/what-if.md
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// A window in a file.
+/// Window in a file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     length: Duration,
@@ -94,7 +94,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/what-if.md");
 const BEGIN: &str = "<!-- table: make what-if -->\n";
 const END: &str = "<!-- end of table -->";
 
-/// Puts the table between its marks.
+/// Replaces the table between its marks in the page.
 fn document(table: &str) -> Result<()> {
     let text = fs::read_to_string(PAGE).with_context(|| format!("reading {PAGE}"))?;
     let (head, rest) = text
@@ -113,7 +113,7 @@ fn windows(pairs: &[Pair], options: &Options) -> Result<BTreeMap<String, Window>
     let mut runner: Option<(CountedCpus, Runner)> = None;
     let mut all = BTreeMap::new();
     let mut points: Vec<_> = pairs.iter().flat_map(|p| [&p.before, &p.after]).collect();
-    // One machine after the other, and each of them once.
+    // Points sorted by CPUs boot one machine after the other, and each machine once.
     points.sort_by_key(|p| p.cpus);
     for point in points {
         let name = point.name();
@@ -131,7 +131,7 @@ fn windows(pairs: &[Pair], options: &Options) -> Result<BTreeMap<String, Window>
             };
             match machine.play(&point.scenario(), false) {
                 Ok(seen) => write(&file, seen.window)?,
-                // The next one sets the server up anew, and the table does without this one.
+                // The next server is set up anew, and the table does without this one.
                 Err(e) => {
                     eprintln!("{name}: {e:#}");
                     continue;

@@ -1,13 +1,13 @@
-//! The servers of the experiment, and which pairs of them differ by one change.
+//! Servers of the experiment, and pairs of them that differ by one change.
 
 use nfscope_whatif::Change;
 
 use crate::CountedCpus;
 use crate::scenarios::{Expected, Fault, Place, Scenario};
 
-/// Bytes of READs and WRITEs where a pair is not about them.
+/// Bytes of READs and WRITEs in pairs with another change.
 const SIZE: u32 = 4096;
-/// OpenZFS frees the blocks of its log only every few seconds, and writes those that find no room to the main disks.
+/// OpenZFS frees the blocks of its log only every few seconds, and writes blocks without room to the main disks.
 const ZFS_LOG_MIB: u32 = 512;
 const LOG_MIB: u32 = 64;
 
@@ -22,9 +22,9 @@ pub struct Point {
     pub log_ms: Option<f64>,
     /// nfsd threads.
     pub threads: u32,
-    /// What the clients do.
+    /// Load of the clients.
     pub load: Load,
-    /// How many clients.
+    /// Number of clients.
     pub clients: u32,
     /// Bytes of each READ and WRITE.
     pub size: u32,
@@ -32,36 +32,36 @@ pub struct Point {
     pub cpus: CountedCpus,
 }
 
-/// What clients do.
+/// Load of clients.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load {
     /// Small synchronous WRITEs, each client as fast as it can.
     Writes,
-    /// The same, each client every 40 ms.
+    /// Small synchronous WRITEs, each client every 40 ms.
     PacedWrites,
-    /// READs of what no cache has, each client as fast as it can.
+    /// READs that miss every cache, each client as fast as it can.
     Reads,
-    /// The same, each client every 40 ms.
+    /// READs that miss every cache, each client every 40 ms.
     PacedReads,
     /// GETATTRs, each client as fast as it can.
     Getattrs,
-    /// Three quarters of the clients write, the others ask for attributes.
+    /// WRITEs of three quarters of the clients, GETATTRs of the others.
     WritesAndGetattrs,
 }
 
-/// A change that is really made.
+/// A change that the lab makes.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The server before.
     pub before: Point,
     /// The server after.
     pub after: Point,
-    /// What the model is told of it.
+    /// The change, as the model gets it.
     pub change: Change,
 }
 
 impl Point {
-    /// A name that is unique and fit for a file.
+    /// Unique name, fit for a file.
     pub fn name(&self) -> String {
         let log = self.log_ms.map_or(String::new(), |ms| format!("-log{ms}"));
         let mut name = format!(
@@ -113,9 +113,9 @@ impl Point {
 }
 
 impl Point {
-    /// The agent's own readings use the CPU at both ends of a window. Where requests are few, short windows would have much of that,
-    /// and too few requests. A CPU that is always busy takes the host some twenty times as long, and hides the readings. Cold reads
-    /// have a file that is read once in some four seconds.
+    /// Seconds of the window. The agent's own readings use the CPU at both ends of a window. If requests are few, a short window
+    /// would contain much of the readings, and too few requests. A CPU that is always busy takes the host some twenty times as long,
+    /// and hides the readings. Cold reads have a file that is read once in some four seconds.
     fn seconds(&self) -> f64 {
         let slowest = self.log_ms.map_or(self.disk_ms, |ms| ms.max(self.disk_ms));
         match self.load {
@@ -145,7 +145,7 @@ impl Load {
         }
     }
 
-    /// In words.
+    /// The load in words.
     pub fn words(self) -> &'static str {
         match self {
             Load::Writes => "small sync writes",
@@ -262,7 +262,7 @@ fn devices() -> Vec<Pair> {
             });
         }
     }
-    // A server whose clients ask by the clock: the times change, and the rate does not.
+    // A server with paced clients: the times change, and the rate does not.
     all.push(Pair {
         before: load(writes("ext4", 1.0, 8), Load::PacedWrites, 8),
         after: load(writes("ext4", 0.1, 8), Load::PacedWrites, 8),

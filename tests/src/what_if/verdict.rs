@@ -1,4 +1,4 @@
-//! How near a prediction came.
+//! Error of a prediction.
 
 use std::fmt::Write as _;
 
@@ -11,17 +11,17 @@ use super::points::{Pair, Point};
 const RATE_GOAL: f64 = 0.20;
 /// Largest error of the mean time in the server.
 const RESIDENCE_GOAL: f64 = 0.25;
-/// A change of the rate by less has no direction.
+/// Largest change of the rate that counts as none.
 const NO_CHANGE: f64 = 0.10;
 
-/// A pair: predicted and measured.
+/// Pair of servers, predicted and measured.
 #[derive(Debug)]
 pub struct Verdict {
     /// The server before, and the change.
     pub name: String,
     /// Requests per second and mean residence, before and after.
     pub measured: [(f64, f64); 2],
-    /// What was predicted.
+    /// Prediction, or the model's reason for none.
     pub predicted: Result<Prediction, Refusal>,
 }
 
@@ -44,13 +44,13 @@ impl Verdict {
         ])
     }
 
-    /// Both errors are within their goals.
+    /// True if both errors are within their goals.
     pub fn is_near(&self) -> bool {
         self.errors()
             .is_some_and(|[rate, stay]| rate.abs() <= RATE_GOAL && stay.abs() <= RESIDENCE_GOAL)
     }
 
-    /// More, fewer or as many requests, as it was predicted.
+    /// True if the rate grew, fell or stayed as predicted.
     pub fn has_direction(&self) -> bool {
         let direction = |change: f64| match change {
             _ if change > NO_CHANGE => 1,
@@ -60,7 +60,7 @@ impl Verdict {
         self.predicted.as_ref().is_ok_and(|p| {
             let really = direction(self.measured[1].0 / self.measured[0].0 - 1.0);
             let said = direction(p.rate.after / p.rate.before - 1.0);
-            // A small change may be told as none.
+            // A small change may be predicted as none.
             really == said || really * said == 0 && self.is_near()
         })
     }
@@ -113,7 +113,7 @@ fn measured(w: &Window) -> (f64, f64) {
     (n / w.length.as_secs_f64(), sum / f64::max(n, 1.0))
 }
 
-/// All of them in Markdown.
+/// Table of all verdicts in Markdown.
 pub fn table(verdicts: &[Verdict]) -> String {
     let mut out = String::from(
         "| server | change | requests/s before | predicted | measured | error | mean ms before | predicted | measured | error |\n\

@@ -1,5 +1,5 @@
-//! An agent with --client beside the server whose mounts it looks at: every RPC is counted, by mount, version and procedure, as
-//! the kernel's own sums for each mount have it, and as whoever called knows.
+//! An agent with --client beside the server that its host has mounted: every RPC is counted, by mount, version and procedure.
+//! References are the kernel's own sums for each mount, and the calls of the test.
 
 mod path;
 pub mod stats;
@@ -18,7 +18,7 @@ use trace::{Trace, recalls, sleeps};
 const IOS: u32 = 60;
 const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
-/// All of it, in a machine with one client and an agent that looks at mounts.
+/// All checks, in a machine with one client and an agent with `--client`.
 pub fn is_exact(server: &Server, agent: &Agent, checks: &mut Checks) {
     checks.run("the client's view: slots", || {
         slots_are_waited_for(server, agent)
@@ -33,23 +33,24 @@ pub fn is_exact(server: &Server, agent: &Agent, checks: &mut Checks) {
     checks.run("the client's view: a lost server", || {
         retransmissions_are_counted(server, agent)
     });
-    // Mounts of later checks would find other limits.
+    // The limit of slots stays with a mount: later checks need other mounts.
     let _ = server.client(0).unmount_all();
 }
 
-/// A host that is a client alone, and has no NFS server: the agent is healthy, and looks at mounts. First in its machine.
+/// A host that is only a client, and has no NFS server: the agent is healthy, and observes its mounts. This test must be the first in
+/// its machine.
 pub fn needs_no_server(server: &Server) -> Result<()> {
     let loaded = server.sh("modprobe -a nfs nfsv4; grep -c ^nfsd /proc/modules || true")?;
     ensure!(loaded.stdout == "0\n", "nfsd is there");
     let agent = server.agent_start(&["--client"])?;
     reads(&agent, "tracepoints")?;
-    // Nobody answers there.
+    // No server answers at this address.
     let client = server.client(0);
     client.sh("mkdir -p /run/c0/none; ! timeout 60 mount -t nfs -o vers=4.2,soft,timeo=10,retrans=1,retry=0 10.9.0.1:/ /run/c0/none")?;
     let health = agent.get_raw("/healthz", &[])?;
     let seen = agent.snapshot()?;
     ensure!(health.status == 200, "{}", health.text());
-    // The kernel's client asks by NULL whether the server is there.
+    // The kernel's client tests by NULL whether the server is there.
     let null = |info| of_op(&seen, info, "10.9.0.1", "4", "null");
     let failed = seen.value(&f::VIEW_ERRORS, ["10.9.0.1", "4"]);
     ensure!(
@@ -66,7 +67,7 @@ pub fn needs_no_server(server: &Server) -> Result<()> {
     agent.stop().map(drop)
 }
 
-/// Sums of a kernel without BTF of its modules.
+/// Compares the sums of a kernel without BTF of its modules with mountstats.
 pub fn is_read_from_mountstats(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let mount = client.mount_v3()?;
@@ -94,7 +95,7 @@ pub fn is_read_from_mountstats(server: &Server, agent: &Agent) -> Result<()> {
     client.unmount_all()
 }
 
-/// Reads and writes whose number is known, over each version.
+/// A known number of reads and writes, over each version.
 fn rpcs_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     client.unmount_all()?;
@@ -119,7 +120,7 @@ fn rpcs_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     for version in VERSIONS {
         let mount = mount_of(version);
         let count = |op: &str| of_op(&seen, &f::VIEW_RPCS.info, &mount, version, op);
-        // READ_PLUS may be what a 4.2 client reads with.
+        // A 4.2 client may read with READ_PLUS.
         let [reads, writes] = [count("read") + count("read_plus"), count("write")];
         println!("{version}: {reads} reads, {writes} writes of {IOS}, {skipped} runs skipped");
         for n in [reads, writes] {
@@ -130,7 +131,7 @@ fn rpcs_are_counted(server: &Server, agent: &Agent) -> Result<()> {
         }
     }
     agrees(&before, &after, &VERSIONS, skipped)?;
-    // Counters outlive their mounts, and another mount of the same goes on with them.
+    // Counters outlive their mounts, and continue with the next mount of the same export.
     client.unmount_all()?;
     let gone = settled(server, agent)?.1;
     let point = client.mount_v3()?;
@@ -153,7 +154,7 @@ fn rpcs_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// Everything that mountstats has come by between two moments, the agent has: counts exactly, times within 1 %.
+/// Checks that the agent counted everything that mountstats counted between two moments: RPCs exactly, times within 1 %.
 fn agrees(
     before: &(Stats, Snapshot),
     after: &(Stats, Snapshot),
@@ -168,7 +169,7 @@ fn agrees(
         if !versions.contains(&version) {
             continue;
         }
-        // The client of NFSACL has a NULL of its own, which mountstats does not have.
+        // The client of NFSACL sends a NULL of its own, which mountstats does not have.
         if (version, op.as_str()) == ("3", "null") {
             continue;
         }
@@ -177,7 +178,7 @@ fn agrees(
             .get(&(point.clone(), op.clone()))
             .copied()
             .unwrap_or_default();
-        // What mounts share stands in mountstats for each of them, and here for their server.
+        // RPCs that mounts share are counted for each of them in mountstats, and for their server in the agent.
         let of = |info| {
             let own = of_op(&seen, info, &mount_of(version), version, op);
             own + of_op(&seen, info, "10.9.0.1", version, op)
@@ -213,7 +214,7 @@ fn agrees(
                 (sum - whole).abs() <= 0.01 * whole + 0.0011,
                 "{point} {op}: {sum} s, {whole} s"
             );
-            // A millisecond less is no 1 % of these.
+            // A sum below 100 ms is left out: a millisecond is more than 1 % of it.
             if whole >= 0.1 {
                 times[0] += sum;
                 times[1] += whole;
@@ -263,7 +264,7 @@ fn agrees(
                 "{version}: bytes"
             );
         } else if missing == 0.0 {
-            // NFSACL's RPCs are the mount's, too, and not in mountstats.
+            // RPCs of NFSACL are counted for the mount, and are not in mountstats.
             ensure!(
                 told.iter()
                     .zip(counted)
@@ -275,7 +276,7 @@ fn agrees(
     Ok(())
 }
 
-/// A session with one slot, and eight that write.
+/// Eight writers wait for a session with one slot.
 fn slots_are_waited_for(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     client.unmount_all()?;
@@ -316,7 +317,7 @@ fn slots_are_waited_for(server: &Server, agent: &Agent) -> Result<()> {
         "{waits} waits, {traced} as traced, {skipped} skipped"
     );
     ensure!(seconds <= backlog, "{seconds} s of {backlog} s");
-    // The trace's time is taken before the program's, which is in front of neither end by more than this.
+    // The trace takes its time before the program does; this is the most by which the two differ at either end.
     let slack = 0.02 * traced_seconds + 50e-6 * traced as f64;
     ensure!(
         skipped > 0 || (seconds - traced_seconds).abs() <= slack,
@@ -328,11 +329,11 @@ fn slots_are_waited_for(server: &Server, agent: &Agent) -> Result<()> {
         .map(drop)
 }
 
-/// Programs on the server change what the client holds delegations of.
+/// Programs on the server change files that the client holds delegations of.
 fn recalls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     let point = client.mount_v4_2()?;
-    // Files that nobody has written to of late.
+    // The server grants delegations only of files that have not been written to for a moment.
     server.sh("for n in 1 2 3; do echo hello >/run/exp/held$n; done; sleep 2")?;
     let files = [1, 2, 3].map(|n| format!("{point}/held{n}")).join(" ");
     let before = settled(server, agent)?.1;
@@ -360,7 +361,7 @@ fn recalls_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// The server cannot be reached for some seconds.
+/// The server is out of reach for some seconds.
 fn retransmissions_are_counted(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     client.unmount_all()?;
@@ -392,13 +393,13 @@ fn mount_of(version: &str) -> String {
     format!("10.9.0.1:{path}")
 }
 
-/// Runs that the kernel has kept from the probe since the agent began.
+/// Runs of the probe that the kernel has skipped since the agent began.
 fn lost(s: &Snapshot) -> f64 {
     s.value(&f::EVENTS_LOST, ["client", "recursion"])
         .unwrap_or(0.0)
 }
 
-/// The same of a window.
+/// Runs of the probe that the kernel has skipped in a window.
 fn skipped(seen: &Snapshot) -> f64 {
     lost(seen)
 }
@@ -422,7 +423,7 @@ fn of_stage(s: &Snapshot, mount: &str, version: &str, stage: &str) -> f64 {
     own.map(|(_, n)| n).sum()
 }
 
-/// Until the agent reads from this source, which it does soon after the module has come.
+/// Waits until the agent reads from this source, which it does soon after the module was loaded.
 fn reads(agent: &Agent, source: &str) -> Result<()> {
     for _ in 0..120 {
         let up = agent.snapshot()?.value(&f::VIEW_SOURCE_INFO, [source]);

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use super::stats::settled;
 use super::{VERSIONS, reads};
 
-/// Milliseconds that the network's device keeps each packet to the client, so that no round trip is shorter.
+/// Milliseconds that the network's device delays each packet to the client, so that no round trip is shorter.
 const DELAY: u32 = 14;
 
-/// What `nfscope path` prints.
+/// JSON of `nfscope path`.
 #[derive(Deserialize)]
 struct Path {
     versions: Vec<PathVersion>,
@@ -28,7 +28,7 @@ struct PathVersion {
     alone: bool,
 }
 
-/// What `nfscope path` says of a window in which each version writes a file.
+/// Output of `nfscope path` on a window in which each version writes a file.
 fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
     let client = server.client(0);
     let program = server.nfscope_path()?;
@@ -37,7 +37,7 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
         "exec {} path http://10.9.0.1:{port} --url http://127.0.0.1:{port} --duration 60s --json",
         program.display()
     ))?;
-    // Not before its first readings.
+    // `nfscope path` needs a moment for its first readings.
     lab::pass(Duration::from_secs(4));
     for version in VERSIONS {
         let file = format!("{}/path{version}", client.mount_version(version)?);
@@ -48,8 +48,8 @@ fn during_a_load(server: &Server, agent: &Agent) -> Result<Output> {
     path.wait(Duration::from_secs(300))
 }
 
-/// The parts of the way to the server and back are the client's own time as mountstats has it, and what the network's device keeps
-/// back is the network's.
+/// Checks that the parts of the way to the server and back add up to the client's own time in mountstats. The delay of the network's
+/// device must be in the network's part.
 pub fn adds_up(server: &Server, agent: &Agent) -> Result<()> {
     let client = server.client(0);
     client.unmount_all()?;
@@ -63,7 +63,7 @@ pub fn adds_up(server: &Server, agent: &Agent) -> Result<()> {
         let before = settled(server, agent)?;
         let said = during_a_load(server, agent)?;
         attempts -= 1;
-        // On a busy host the two agents may answer a second apart; the program says so, and asks to be asked again.
+        // On a busy host the two agents may answer a second apart; the program then reports it, and is run again.
         if attempts == 0 || !said.stderr.contains("are not of the same time") {
             break (before, said);
         }

@@ -1,4 +1,4 @@
-//! What the kernel adds up for each mount, read anew.
+//! Reader of mountstats, the kernel's own sums for each mount.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use anyhow::{Context, Result, bail};
 use lab::{Agent, Server};
 use nfscope_model::Snapshot;
 
-/// One procedure of a mount, as mountstats has it: RPCs, transmissions, timeouts, bytes sent and received, milliseconds of
-/// backlog, round trip and the whole, errors.
+/// Row of mountstats for a procedure of a mount: RPCs, transmissions, timeouts, bytes sent and received, milliseconds of backlog,
+/// round trip and the whole, errors.
 pub type Row = [u64; 9];
-/// By mount point and procedure.
+/// Rows by mount point and procedure.
 pub type Stats = BTreeMap<(String, String), Row>;
 
-/// What mountstats says and what the agent knows, at a moment when nothing moves.
+/// Rows of mountstats and snapshot of the agent, at a moment without any RPC.
 pub fn settled(server: &Server, agent: &Agent) -> Result<(Stats, Snapshot)> {
     let text = || Ok(server.sh("cat /proc/self/mountstats")?.stdout);
     settled_by(text, || agent.snapshot())
 }
 
-/// The same of a mount namespace's mountstats and an agent.
+/// Rows of a mount namespace's mountstats and snapshot of an agent, at a moment without any RPC.
 pub fn settled_by(
     mountstats: impl Fn() -> Result<String>,
     snapshot: impl Fn() -> Result<Snapshot>,
@@ -37,7 +37,7 @@ pub fn settled_by(
     bail!("RPCs keep coming without a load")
 }
 
-/// What this text of mountstats says, without procedures that were not called.
+/// Reads a text of mountstats, and leaves out procedures that were not called.
 pub fn stats(text: &str) -> Result<Stats> {
     let mut all = Stats::new();
     let (mut point, mut in_ops) = (None, false);
@@ -49,7 +49,7 @@ pub fn stats(text: &str) -> Result<Stats> {
                 .get(4)
                 .filter(|_| line.contains("with fstype nfs"))
                 .map(|p| (*p).to_owned());
-            // That of the server itself.
+            // The line of nfsd's own file system is no mount of NFS.
             point = point.filter(|_| !line.contains("fstype nfsd"));
         } else if line.contains("per-op statistics") {
             in_ops = true;

@@ -1,11 +1,11 @@
-//! What the kernel writes down of a client's waits and recalls.
+//! Kernel traces of a client's waits and recalls.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use lab::Server;
 
-/// Sleeps that have ended, by task, and their seconds.
+/// Number of sleeps that have ended, and the sum of their seconds.
 pub fn sleeps(trace: &str) -> Result<(u64, f64)> {
     let mut asleep = BTreeMap::new();
     let (mut ended, mut seconds) = (0, 0.0);
@@ -36,7 +36,7 @@ pub fn recalls(trace: &str) -> u64 {
         .count() as u64
 }
 
-/// What the kernel writes down of events, for this test alone.
+/// Trace of events, for this test alone.
 pub struct Trace<'a> {
     server: &'a Server,
     events: Vec<String>,
@@ -67,7 +67,7 @@ impl Trace<'_> {
         })
     }
 
-    /// In the order of time.
+    /// Lines of the trace, in order of time.
     pub fn text(&self) -> Result<String> {
         let said = self
             .server

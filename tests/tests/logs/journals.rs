@@ -1,5 +1,5 @@
-//! ext4, with and without fast commits, XFS and btrfs, their logs inside them and on a disk of their own: sync writes over
-//! NFS, and what the file systems' own statistics and kprobes of the tracing system say of them.
+//! ext4, with and without fast commits, XFS and btrfs, their logs inside them and on a disk of their own: sync writes over NFS,
+//! compared with the file systems' own statistics and with kprobes of the tracing system.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::{Agent, Checks, Server};
 use nfscope_model::{Histogram, ProbeState, Snapshot, family};
 
-/// The disk that is exported; the one for its log lies on vdb.
+/// The exported disk; its log's disk lies on vdb.
 const DATA: &str = "dm-0";
 const CALLERS: u64 = 4;
 
-/// A file system to be exported.
+/// File system to be exported.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     fs: &'static str,
-    /// As the lab calls it.
+    /// Name of the file system in the lab.
     kind: &'static str,
     separate: bool,
-    /// With how much it is written to: once for each file system with all of it.
+    /// Divisor of the number of writes: 1 once for each file system.
     part: u64,
 }
 
@@ -52,8 +52,8 @@ impl Case {
     }
 }
 
-/// Sync writes over v3, and as many COMMITs over v4.2, on each file system, one after the other in place of the ext4 with a log
-/// disk that the machine exports. `beside` is called while each is exported, with what it is called.
+/// Sync writes over v3, and as many COMMITs over v4.2, on each file system. One after the other replaces the ext4 with a log disk
+/// that the machine exports. `beside` is called while each is exported, with its name.
 pub fn are_counted(
     server: &Server,
     agent: &Agent,
@@ -85,12 +85,12 @@ pub fn are_counted(
     Ok(())
 }
 
-/// Every probe but that of ZFS, which has a test of its own, and within a second or two of its module.
+/// Waits for every probe but that of ZFS, which has a test of its own: they attach within a second or two of their module.
 fn all_attach(agent: &Agent) -> Result<()> {
     let started = Instant::now();
     loop {
         let probes = agent.snapshot()?.probes;
-        // There is no pool, and no mount yet.
+        // These probes have no pool, and no mount yet.
         let waits = |probe: &str| ["zfs", "client", "recall"].contains(&probe);
         let mut others = probes.iter().filter(|p| !waits(&p.probe));
         let Some(missing) = others.find(|p| p.state != ProbeState::Attached) else {
@@ -123,7 +123,7 @@ count jbd2/jbd2_write_superblock common_pid
 count ext4/ext4_fc_commit_start common_pid
 ";
 
-/// What all of them say, and what the file systems do.
+/// Script that prints all references, and the file systems' statistics.
 const SAYS: &str = "cd /sys/kernel/tracing
 for e in lab/jbd2_wait lab/xfs_force lab/xfs_force_seq lab/btrfs_sync lab/btrfs_whole lab/btrfs_supers \
   jbd2/jbd2_write_superblock ext4/ext4_fc_commit_start; do
@@ -141,7 +141,7 @@ grep '^log' /sys/fs/xfs/dm-0/stats/stats 2>/dev/null
 true
 ";
 
-/// The histograms among them.
+/// Histograms among the sections of the script's output.
 const HISTOGRAMS: [&str; 8] = [
     "jbd2_wait",
     "xfs_force",
@@ -152,10 +152,10 @@ const HISTOGRAMS: [&str; 8] = [
     "jbd2_write_superblock",
     "ext4_fc_commit_start",
 ];
-/// What the references themselves did not count.
+/// Events that the references themselves did not count.
 const LOST: &str = "lost by the references";
 
-/// What an independent reference counted, or the difference of two readings.
+/// Counts of an independent reference, or the difference of two readings.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Says(BTreeMap<&'static str, u64>);
 
@@ -173,7 +173,7 @@ impl Says {
             let n = key.split(':').nth(1).unwrap_or_default();
             n.trim_matches([' ', '}']).parse::<u64>().unwrap_or(0)
         };
-        // The number before (or behind) a word.
+        // Number in the first line that contains `word`.
         let near = |name: &str, word: &str| {
             let line = section(name).lines().find(|l| l.contains(word))?;
             line.split(' ').find_map(|w| w.parse::<u64>().ok())
@@ -199,7 +199,7 @@ impl Says {
             ("fast waits", counted("ext4_fc_commit_start", &all)?),
             ("fast commits", near("fast", "commits").unwrap_or(0)),
             ("fast blocks", near("fast", "numblks").unwrap_or(0)),
-            // A fast commit that could not be made is one of the whole journal, for which its caller waits (ext4_fc_commit).
+            // A failed fast commit becomes a commit of the whole journal, for which its caller waits (ext4_fc_commit).
             ("fast fallbacks", near("fast", "ineligible").unwrap_or(0)),
             (
                 "xfs sync forces",
@@ -217,7 +217,7 @@ impl Says {
                 "btrfs transactions",
                 counted("btrfs_whole", &|key| !key.contains("btrfs-transacti"))?,
             ),
-            // Once for each write of the log, and for each transaction: of those that wait, none other than nfsd.
+            // The superblock is written once for each write of the log, and for each transaction. nfsd alone waits for these.
             (
                 "btrfs superblocks",
                 counted("btrfs_supers", &|key| key.contains("nfsd"))?,
@@ -240,7 +240,7 @@ impl Says {
     }
 }
 
-/// Events that a histogram did not count: of two CPUs that meet a new key at once, one gives up (kernel/trace/tracing_map.c).
+/// Events that a histogram did not count: if two CPUs meet a new key at once, one gives up (kernel/trace/tracing_map.c).
 fn dropped(histogram: &str) -> Result<u64> {
     let dropped = histogram
         .lines()
@@ -249,7 +249,7 @@ fn dropped(histogram: &str) -> Result<u64> {
     Ok(dropped.trim().parse()?)
 }
 
-/// How often an event of a histogram (Documentation/trace/histogram.rst) happened, where its key is wanted.
+/// Number of events of a histogram (Documentation/trace/histogram.rst) with a wanted key.
 fn hits(histogram: &str, wanted: &dyn Fn(&str) -> bool) -> Result<u64> {
     let (mut key, mut sum) = (String::new(), 0);
     for line in histogram.lines().filter(|l| !l.starts_with('#')) {
@@ -291,7 +291,7 @@ impl Watched<'_> {
                 before = after;
                 let op = seen.hist(&family::OP_DURATION, [version, op]);
                 ensure!(op.map_or(0, Histogram::count) == times * CALLERS, "{op:?}");
-                // A reference that says that it lost something is none. The keys that it lost them at are known now.
+                // A reference that lost events is not valid. The histograms know the keys of the lost events from now on.
                 attempts -= 1;
                 if says.of(LOST) > 0 && attempts > 0 {
                     println!("{} v{version}: once more, {says:?}", self.what);
@@ -305,12 +305,12 @@ impl Watched<'_> {
         self.reads_wait_for_nothing(before.1)
     }
 
-    /// The agent's word and the references' of one moment at which nothing moves.
+    /// Counts of the references and of the agent at one moment without a load.
     fn moment(&self) -> Result<(Says, Snapshot)> {
         let says = || Says::parse(&self.server.sh(SAYS)?.stdout);
         let mut last = says()?;
         for _ in 0..60 {
-            // Longer than an agent repeats its last reading.
+            // The pause is longer than an agent repeats its last reading.
             lab::pass(Duration::from_millis(500));
             let seen = self.agent.snapshot()?;
             let now = says()?;
@@ -350,7 +350,7 @@ impl Watched<'_> {
                 says.of("fast commits") + says.of("transactions"),
             ),
             "xfs" => {
-                // Those that wait for nothing included: the kernel's own count, and that of the kprobes.
+                // Both counts have forces that wait for nothing: the kernel's own, and that of the kprobes.
                 ensure!(
                     says.of("xfs forces by kprobe") == says.of("xfs forces"),
                     "{says:?}"
@@ -362,7 +362,7 @@ impl Watched<'_> {
                 says.of("btrfs superblocks") - says.of("btrfs transactions"),
             ),
         };
-        // Where a function ends with a call of another one, the stack does not have it: of these waits it is not known whether they are
+        // A function that ends with a call of another one is missing in the stack: for these waits it is unknown whether they are
         // inside fast commits.
         let unknown = match kind {
             "ext4-fast" => (says.of("fast fallbacks"))
@@ -372,7 +372,7 @@ impl Watched<'_> {
         };
         self.same("waits", wait.count(), waits, unknown, seen)?;
         self.same("commits", commit.count(), commits, 0, seen)?;
-        // Nothing else is on the log's disk but, of ext4, the journal's superblock.
+        // The log's disk has nothing but the log and, for ext4, the journal's superblock.
         let disk = says.of("log disk's sectors") * 512;
         let written = match (fs, separate) {
             ("ext4", true) => Some(disk - says.of("jbd2 superblocks") * 4096),
@@ -381,7 +381,7 @@ impl Watched<'_> {
                 Some(disk)
             }
             ("xfs", false) => Some(says.of("xfs blocks") * 512),
-            // Transactions in which something was written have three blocks or more: descriptor, what was changed, commit.
+            // A transaction that wrote anything has three blocks or more: descriptor, changed block, commit.
             ("ext4", false) => {
                 let least = 4096 * (3 * says.of("transactions") + says.of("fast blocks"));
                 // From 7.x on the kernel skips programs at times.
@@ -403,8 +403,8 @@ impl Watched<'_> {
         self.is_in_the_operations(wait, seen)
     }
 
-    /// Only NFS operations waited. They slept for the log for no longer than they were in the functions that wait for it,
-    /// and most of that time: the rest goes to the CPU, and to waits for one.
+    /// Checks that only NFS operations waited. They slept for the log no longer than they were in the functions that wait for it, and
+    /// most of that time: the rest goes to the CPU, and to waits for one.
     fn is_in_the_operations(&self, wait: &Histogram, seen: &Snapshot) -> Result<()> {
         let ops = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
         let ops = ops.map_or(0.0, |h| h.sum);
@@ -425,7 +425,8 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// The same number, but for what the kernel skipped, and for so many of the truth that may be none.
+    /// Checks that `measured` equals `truth`, but for events that the kernel skipped, and for `unknown` events of the truth that may
+    /// be none.
     fn same(
         &self,
         what: &str,
@@ -450,7 +451,7 @@ impl Watched<'_> {
             "{what}: {skipped} programs skipped, {explained} events lost"
         );
         let apart = match what {
-            // Of a skipped write, however many it had.
+            // A skipped write may have had any number of bytes.
             "bytes" if lost > 0 => truth / 10,
             _ => lost + unknown,
         };
@@ -461,7 +462,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// What was mounted before has none left.
+    /// Checks that file systems mounted before have no series left.
     fn has_series_alone(&self, seen: &Snapshot) -> Result<()> {
         let Case { fs, separate, .. } = self.case;
         let own = [fs, DATA];
@@ -487,8 +488,8 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// A file system's own workers wait for its log, too: XFS's every half a minute while something is not written. They are not
-    /// always there.
+    /// Checks that reads do not wait for a log. Workers of a file system wait for its log, too: XFS's every half a minute while it
+    /// has unwritten changes. One of three readings must therefore be without waits.
     fn reads_wait_for_nothing(&self, mut before: Snapshot) -> Result<()> {
         let mut waits = Vec::new();
         while waits.len() < 3 && !waits.contains(&0) {
@@ -506,7 +507,7 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// The series end with the mount, and another one on the same device begins at nothing.
+    /// Checks that series end with the mount, and that the next mount of the device begins at zero.
     fn ends_with_the_mount(&self) -> Result<()> {
         let labels = [self.case.fs, DATA];
         let count = |s: &Snapshot| s.hist(&family::LOG_WAIT, labels).map(Histogram::count);

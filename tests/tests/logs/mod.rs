@@ -1,3 +1,3 @@
-//! Waits for logs, and what logs write, are counted as the kernel counts them.
+//! Waits for logs, and writes of logs, equal the kernel's own counts.
 
 pub mod journals;

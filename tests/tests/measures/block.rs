@@ -10,22 +10,22 @@ use nfscope_model::{Histogram, Sample, Snapshot};
 
 use super::{FAST, SLOW};
 
-/// Where the kernel writes down what its tracepoints see, for this test alone (Documentation/trace/ftrace.rst, Instances).
+/// Trace instance for this test alone (Documentation/trace/ftrace.rst, Instances).
 const TRACE: &str = "/sys/kernel/tracing/instances/reference";
 
 /// The kernel's own trace and the agent at one moment.
 ///
-/// No BPF program is a reference for every request: where the host takes the CPU away from a task that looks something
-/// up in a map, the kernel skips such programs at tracepoints until that task goes on (bpf_disable_instrumentation()).
+/// No BPF program is a reference for every request: if the host takes the CPU away from a task that looks up a map, the kernel skips
+/// such programs at tracepoints until that task goes on (bpf_disable_instrumentation()).
 pub struct Watched {
     seen: Snapshot,
 }
 
-/// One request, as the kernel traced it.
+/// Request of the kernel's trace.
 #[derive(Debug)]
 struct Request {
     device: String,
-    /// When it ended, by the monotonic clock.
+    /// End of the request, by the monotonic clock.
     at: Duration,
     op: &'static str,
     fua: bool,
@@ -34,7 +34,7 @@ struct Request {
 }
 
 impl Watched {
-    /// From here on both must see the same.
+    /// Begins the comparison: from here on trace and agent must see the same requests.
     pub fn begin(server: &Server, agent: &Agent) -> Result<Watched> {
         server.sh(&format!(
             "set -e
@@ -51,7 +51,7 @@ impl Watched {
     }
 }
 
-/// Reads, writes, flushes and discards of many sizes: NFS over the slow device, and past NFS to the fast one.
+/// Reads, writes, flushes and discards of many sizes: over NFS to the slow device, and directly to the fast one.
 pub fn traffic(server: &Server) -> Result<()> {
     let mount = server.client(0).mount_v3()?;
     server.client(0).sh(&format!(
@@ -72,7 +72,7 @@ pub fn traffic(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Everything written, nothing under way, and nothing coming.
+/// Waits until everything is written, no request is under way, and none follows.
 fn quiet(server: &Server, agent: &Agent) -> Result<Snapshot> {
     server.sh("sync")?;
     let mut last = agent.snapshot()?;
@@ -114,7 +114,7 @@ impl Watched {
             assert!(lost.ends_with(": 0"), "the trace is not whole: {lost}");
         }
         let mut all = requests(&trace.stdout)?;
-        // What was under way when the trace began.
+        // Requests under way at the trace's begin are left out.
         all.retain(|r| r.at > self.seen.at);
         let devices = devices(server)?;
         for device in [SLOW, FAST] {
@@ -126,7 +126,8 @@ impl Watched {
     }
 }
 
-/// From 7.x on the kernel may skip a program, and with it a request; it says how often. Where it did not, all must be there.
+/// From 7.x on the kernel may skip a program, and with it a request; it counts the skipped runs. Without any, all requests must be
+/// there.
 fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
     let skipped = seen.value(&family::EVENTS_LOST, ["block", "recursion"]);
     let skipped = skipped.unwrap_or(0.0) as u64;
@@ -143,7 +144,7 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
             continue;
         };
         let bytes: u64 = truth.iter().map(|r| r.bytes).sum();
-        // A flush has none.
+        // A flush has no bytes.
         let reported = seen
             .value(&family::BLOCK_BYTES, [device, op])
             .unwrap_or(0.0);
@@ -169,7 +170,7 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
         (fua - skipped as f64..=fua).contains(&reported),
         "{device}: {reported} with FUA"
     );
-    // Or the load was too small to prove anything.
+    // A load without these operations would prove nothing.
     for op in ["write", "flush"] {
         assert!(
             requests.iter().any(|r| r.op == op),
@@ -179,10 +180,9 @@ fn same_requests(device: &str, requests: &[&Request], seen: &Snapshot) {
     assert!(device != SLOW || fua > 0.0, "{device}: no FUA at all");
 }
 
-/// The two look at the clock one after the other, so each may see a request a little earlier or later, and where the host
-/// takes the CPU away between the two, later by a turn of the host's. At every bucket's edge the histogram must still
-/// have counted as many as there were, give or take those so near to the edge, and one in a hundred; and its sum must be one
-/// of what it has counted.
+/// Compares times. Trace and agent read the clock one after the other, so each may see a request a little earlier or later; and if
+/// the host takes the CPU away between the two, later by a time slice of the host. At every bucket's edge the histogram must have
+/// counted as many requests as there were, but for those near the edge, and one in a hundred. Its sum must fit its buckets.
 fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     const APART: f64 = 50e-6;
     const TURN: f64 = 10e-3;
@@ -220,7 +220,7 @@ fn same_time(what: &str, truth: &[&Request], measured: &Histogram) {
     }
 }
 
-/// Names of block devices by their numbers as a trace shows them: `<major>,<minor>`.
+/// Names of block devices by their numbers in a trace: `<major>,<minor>`.
 fn devices(server: &Server) -> Result<BTreeMap<String, String>> {
     let listed = server
         .sh("cd /sys/block; for d in *; do echo $(cat $d/dev) $d; done")?
@@ -234,11 +234,11 @@ fn devices(server: &Server) -> Result<BTreeMap<String, String>> {
         .collect()
 }
 
-/// What a request is known by: device, letters, first sector and number of sectors. A flush has no sector: -1 at its end,
-/// and 0 at its beginning, where the kernel shows it as a request without one.
+/// Identity of a request: device, letters, first sector and number of sectors. A flush has no sector: the kernel shows -1 at its end,
+/// and 0 at its beginning, where it is a request without one.
 type Key<'a> = (&'a str, &'a str, u64, u64);
 
-/// The requests of a trace, in the order of their ends.
+/// Requests of a trace, in the order of their ends.
 fn requests(trace: &str) -> Result<Vec<Request>> {
     let mut since: BTreeMap<Key, Duration> = BTreeMap::new();
     let mut all = Vec::new();
@@ -254,15 +254,15 @@ fn requests(trace: &str) -> Result<Vec<Request>> {
             "issue" => {
                 since.insert(key, at);
             }
-            // Without bytes and without an issue: the second end of a request that carried a flush.
+            // An end without bytes and without an issue is the second end of a request that carried a flush.
             _ => all.extend(since.remove(&key).map(|since| request(key, at, at - since))),
         }
     }
     Ok(all)
 }
 
-/// `8,0 W 4096 () 2048 + 8 [dd]` at the beginning, `8,0 W () 2048 + 8 [0]` at the end, with the priority before the
-/// brackets since Linux 6.7.
+/// Reads the key of a line: `8,0 W 4096 () 2048 + 8 [dd]` at the beginning, `8,0 W () 2048 + 8 [0]` at the end, with the priority
+/// before the brackets since Linux 6.7.
 fn key_of(fields: &str) -> Option<Key<'_>> {
     let (before, after) = fields.split_once('(')?;
     let (device, rest) = before.split_once(' ')?;
@@ -277,7 +277,7 @@ fn key_of(fields: &str) -> Option<Key<'_>> {
     ))
 }
 
-/// The letters (blk_fill_rwbs() in the kernel): F for a flush before, the operation, F for FUA, and hints.
+/// Reads the letters (blk_fill_rwbs() in the kernel): F for a flush before, the operation, F for FUA, and hints.
 fn request((device, rwbs, _, sectors): Key, at: Duration, took: Duration) -> Request {
     let (op, hints) = match rwbs.split_at_checked(1) {
         Some(("F", rest)) if rest.starts_with(['W', 'R', 'D', 'F', 'N']) => rest.split_at(1),

@@ -1,4 +1,4 @@
-//! A delay of the device is found in whatever waits for the device, and in nothing else.
+//! A delay of the device shows in every wait for the device, and in nothing else.
 
 use anyhow::{Context, Result};
 use lab::{Agent, Server};
@@ -18,7 +18,7 @@ pub fn hold_the_delay(server: &Server, agent: &Agent) -> Result<()> {
     let v3 = client.mount("v3", "vers=3,nolock,proto=tcp,hard,actimeo=0", "/run/exp")?;
     let v4 = client.mount("v4.2", "vers=4.2,proto=tcp,hard,actimeo=0", "/")?;
     for (version, mount) in [("3", v3), ("4.2", v4)] {
-        // Made by the server: a client that had made it could hold a delegation, and would know its attributes.
+        // The server makes the file: a client that had made it could hold a delegation, and would know its attributes.
         server.sh(&format!("echo quiet > /run/exp/quiet-{version}"))?;
         let beside = format!(
             "for i in $(seq 6); do sleep 0.1; \
@@ -26,7 +26,7 @@ pub fn hold_the_delay(server: &Server, agent: &Agent) -> Result<()> {
             format_args!("{mount}/quiet-{version}")
         );
 
-        // O_DIRECT writes of a page go as FILE_SYNC.
+        // O_DIRECT writes of a page are FILE_SYNC.
         let sync = during(
             server,
             agent,
@@ -86,7 +86,7 @@ fn the_journal_and_the_device_hold_it(when: &str, seen: &Snapshot) -> Result<()>
     Ok(())
 }
 
-/// What happened while the client ran this script.
+/// Difference of the agent's snapshots over a script of the client.
 fn during(server: &Server, agent: &Agent, script: &str) -> Result<Snapshot> {
     let before = lab::reconcile::settled(server, &[agent])?;
     server.client(0).sh(script)?;
@@ -104,7 +104,8 @@ fn holds_the_delay(what: &str, h: &Histogram) {
     );
 }
 
-/// Preemption on a busy host may add to one; the device's delay would be in all.
+/// Checks that a histogram is without the delay: preemption on a busy host may add to some durations, but the device's delay would be
+/// in all.
 fn has_no_delay(what: &str, h: &Histogram) {
     let most = h.quantile(0.9).unwrap_or_default();
     tell(what, h);
@@ -127,7 +128,7 @@ fn tell(what: &str, h: &Histogram) {
     );
 }
 
-/// The value that stands for the bucket in which the delay lies, or less.
+/// Edge below the bucket of the delay.
 fn just_below_the_delay() -> f64 {
     let scheme = nfscope_model::Scheme::TIME;
     scheme.edge(scheme.bucket(DELAY.as_secs_f64()) - 1)

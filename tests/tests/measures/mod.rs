@@ -1,5 +1,5 @@
-//! What is measured is true: durations against a device whose delay is known, queue time against the client's clock and
-//! the kernel's, block requests against the kernel's trace.
+//! Measurements are true: durations against a device with a known delay, queue time against the clocks of the client and the kernel,
+//! block requests against the kernel's trace.
 
 mod block;
 mod durations;
@@ -11,15 +11,15 @@ use std::time::Duration;
 use anyhow::Result;
 use lab::{Agent, Checks, Kernel, Server};
 
-/// What every request to the exported device takes: null_blk completes each by a timer, so that the delay is in the
-/// device's own time (dm-delay would hold requests before they become the device's).
+/// Time of every request to the exported device. null_blk completes each by a timer, so that the delay is in the device's own time
+/// (dm-delay would hold requests before they become the device's).
 const DELAY: Duration = Duration::from_millis(20);
 /// The exported device, with a write cache and FUA.
 const SLOW: &str = "nullb0";
 /// A disk that nothing is mounted from, as fast as the machine.
 const FAST: &str = "vda";
 
-/// In a machine whose own disk nobody needs any more: what it exports is gone afterwards.
+/// All checks, in a machine whose own disk no later check needs: its export is replaced.
 pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<()> {
     export_a_slow_device(server)?;
     checks.run("check beside an agent", || {
@@ -43,9 +43,9 @@ pub fn are_true(server: &Server, agent: &Agent, checks: &mut Checks) -> Result<(
     Ok(())
 }
 
-/// In place of what was exported, with two threads. noinit_itable: no thread of ext4's own writes behind the tests' back.
+/// Replaces the export by a slow device, with two threads. noinit_itable: ext4's own thread would write beside the tests.
 fn export_a_slow_device(server: &Server) -> Result<()> {
-    // A mount that outlived its export would be stale.
+    // A mount must not outlive its export: it would be stale.
     server.client(0).unmount_all()?;
     server.sh(&format!(
         "set -e
@@ -61,8 +61,8 @@ fn export_a_slow_device(server: &Server) -> Result<()> {
     server.sh("grace_over").map(drop)
 }
 
-/// `nfscope check` finds everything on the kernels that have everything. On one of them it attaches beside a running agent, and on the
-/// others that agent says so.
+/// `nfscope check` finds everything on kernels that have everything. On one of them it attaches beside a running agent; on the others
+/// it asks that agent.
 fn everything_is_offered(server: &Server, agent: &Agent) -> Result<()> {
     let program = lab::nfscope_program()?;
     let of = match server.kernel() {

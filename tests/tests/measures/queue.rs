@@ -1,5 +1,5 @@
-//! Queue time under load: two threads, eight writers on one connection. The client knows how long each call took, the
-//! kernel how long each was in hand; the rest is what it waited for a thread.
+//! Queue time under load: two threads, eight writers on one connection. The client knows how long each call took, and the kernel how
+//! long a thread had it in hand; the rest is the wait for a thread.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const WRITES: usize = 15;
 pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
     server.client(0).unmount_all()?;
     let before = lab::reconcile::settled(server, &[agent])?;
-    // In a buffer of its own: the common one stays small on 6.1 once there has been another (ring_buffer_expanded).
+    // The trace has a buffer of its own: the common one stays small on 6.1 once there has been another (ring_buffer_expanded).
     let events = ["sunrpc/svc_stats_latency", "sunrpc/svc_xprt_dequeue"];
     let tracing = Trace::begin(server, &events, "")?;
     let output = server.lab(&format!("pipeline --writers {WRITERS} --writes {WRITES}"))?;
@@ -49,7 +49,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
         latency * 1e3,
         wakeup * 1e3
     );
-    // Or there is no load, and nothing to prove.
+    // Short waits would mean that there was no load, and would prove nothing.
     assert!(
         truth > 2.0 * super::DELAY.as_secs_f64(),
         "calls waited only {truth} s"
@@ -58,7 +58,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
         (measured / truth - 1.0).abs() <= 0.10,
         "mean queue time {measured} s, but {truth} s by the client's clock"
     );
-    // A connection's first call may lie on the socket before the server has taken the connection; the agent says so.
+    // A connection's first call may lie on the socket before the server has accepted the connection; the agent counts it as unknown.
     let lost = lab::reconcile::lost(&seen);
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
     let told = queue.count() + unknown;
@@ -76,7 +76,7 @@ pub fn is_what_the_client_waited(server: &Server, agent: &Agent) -> Result<()> {
 }
 
 /// Clients that all come at once, each with a connection of its own: most first calls lie on their sockets before a thread accepts
-/// the connection. The clients' clocks have what they waited.
+/// the connection. The clients' own clocks measure the waits.
 pub fn of_first_calls_is_known(server: &Server, agent: &Agent) -> Result<()> {
     let before = lab::reconcile::settled(server, &[agent])?;
     let clients =
@@ -97,7 +97,7 @@ pub fn of_first_calls_is_known(server: &Server, agent: &Agent) -> Result<()> {
         queue.sum,
         residence.sum
     );
-    // A second thread may read a call before the first one has told of the connection.
+    // A second thread may read a call before the first one has reported the connection.
     let unknown = lost.get("nfsd arrival_unknown").copied().unwrap_or(0.0) as u64;
     agree(
         "requests that have a queue time or are said to have none",
@@ -131,7 +131,7 @@ fn executions(trace: &str) -> Result<BTreeMap<u32, f64>> {
     Ok(by_xid)
 }
 
-/// Mean of the clock that one is tempted to take: `svc_xprt_dequeue: ... wakeup-us=...`.
+/// Mean of a clock that looks like the queue time and is not: `svc_xprt_dequeue: ... wakeup-us=...`.
 fn wakeups(trace: &str) -> f64 {
     let us = trace.lines().filter(|l| l.contains("svc_xprt_dequeue:"));
     let us: Vec<f64> = us

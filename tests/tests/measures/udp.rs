@@ -1,10 +1,10 @@
-//! Requests over UDP have no queue time, which is no loss; `nfscope check` says so.
+//! Requests over UDP have no queue time, which is no loss; `nfscope check` reports it.
 
 use anyhow::{Result, ensure};
 use lab::{Agent, Kernel, Server, reconcile};
 use nfscope_model::family;
 
-/// An RPC call of NFSv3's NULL: transaction 1, a call, RPC 2, program 100003, version 3, procedure 0, no credentials.
+/// RPC call of NFSv3's NULL: transaction 1, a call, RPC 2, program 100003, version 3, procedure 0, no credentials.
 const NULL: &str = "\\0\\0\\0\\x01\\0\\0\\0\\0\\0\\0\\0\\x02\\0\\x01\\x86\\xa3\\0\\0\\0\\x03\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0";
 const CALLS: f64 = 100.0;
 
@@ -24,7 +24,7 @@ pub fn requests_have_no_clock(server: &Server, agent: &Agent) -> Result<()> {
     ensure!(without == Some(CALLS), "{without:?} had no clock");
     let lost = seen.value(&family::EVENTS_LOST, ["nfsd", "arrival_unknown"]);
     ensure!(lost == Some(0.0), "{lost:?} arrivals were lost");
-    // The page reads the server's ports, which is the same everywhere, and attaches everything once more.
+    // `check` reads the server's ports, alike on every kernel, and attaches everything once more: one kernel is enough.
     if server.kernel() != Kernel::V6_12 {
         return Ok(());
     }

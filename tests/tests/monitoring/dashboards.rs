@@ -1,4 +1,4 @@
-//! The dashboards: as generated, by the house rules, and asking for nothing that the agent does not have.
+//! The dashboards: equal to the generator's, by the house rules, and querying only metrics that the agent has.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use nfscope_model::family;
 
 use super::with_rules;
 
-/// Every selector names the servers that are chosen at the top of the dashboard.
+/// Begin of every selector: it chooses the servers at the top of the dashboard.
 const CHOSEN: &str = r#"{cluster=~"$cluster",job=~"$job",instance=~"$instance""#;
 
 #[test]
@@ -49,7 +49,7 @@ fn dashboards_and_rules_are_what_the_generator_writes() {
     }
 }
 
-/// The metric table that the families without a panel of their own are drawn from.
+/// Metric table from which families without a panel of their own get one.
 fn docs_metrics() -> PathBuf {
     dashboards().join("../docs/metrics.md")
 }
@@ -61,7 +61,7 @@ fn every_dashboard_follows_the_house_rules() {
     follow_the_house_rules(&dashboards);
 }
 
-/// What is a summary in text has no buckets for a Prometheus that stores classic histograms.
+/// Families that are a summary in the text format have no buckets in a Prometheus that stores classic histograms.
 #[test]
 fn classic_buckets_that_are_asked_for_exist() {
     let golden = dashboards().join("../agent/nfscope/tests/golden/metrics.txt");
@@ -85,7 +85,7 @@ fn classic_buckets_that_are_asked_for_exist() {
     }
 }
 
-/// A family that is declared and nothing else is on a dashboard, where its probe is.
+/// A family with nothing but its declaration gets a panel on the dashboard of its probe.
 #[test]
 fn a_family_without_a_panel_of_its_own_is_drawn() {
     let into = lab::target_dir()
@@ -218,8 +218,8 @@ fn check(dashboard: &str, panel: &Panel) {
             "{what}: two queries of one name"
         );
         assert_eq!(json["datasource"]["uid"], "${datasource}", "{what}");
-        // Those of the server; of the agent's own process those that every exporter has; objectives. Not `up`, which each target of
-        // a Prometheus has: a recorded series has that of agents.
+        // Selected metrics: those of the server; those of the agent's own process, which every exporter has; objectives. `up` is left
+        // out, because every target of a Prometheus has it: a recorded series has that of agents.
         let selected = ["nfscope_", "process_", "slo:"];
         let begins =
             |at: usize| !expression[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');

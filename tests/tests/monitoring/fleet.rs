@@ -1,4 +1,4 @@
-//! `nfscope fleet` and `nfscope baseline import --prometheus`, of a real Prometheus with the history of simulated agents.
+//! `nfscope fleet` and `nfscope baseline import --prometheus`, with a real Prometheus that has the history of simulated agents.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Operations a second of the simulated servers 0, 1 and 2: 20, 25 and 30 requests of either version, of 1 and 3.1 operations.
 const OPERATIONS: [f64; 3] = [82.0, 102.5, 123.0];
 
-/// A program of this build.
+/// Path of a program of this build.
 fn program(name: &str, build: &str) -> PathBuf {
     let path = lab::lab_program().unwrap().with_file_name(name);
     assert!(
@@ -29,7 +29,7 @@ fn simulated() -> PathBuf {
     program("examples/fleet", "cargo build -p nfscope --example fleet")
 }
 
-/// What nfscope says: exit code 0 and standard output, or else standard error.
+/// Output of nfscope: standard output with exit code 0, else standard error.
 fn nfscope(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new(program("nfscope", "cargo build -p nfscope"))
         .args(arguments)
@@ -47,7 +47,7 @@ fn now() -> u64 {
     since.as_secs()
 }
 
-/// As date(1) writes a moment.
+/// Time in the form of date(1).
 fn date(seconds: u64) -> String {
     let output = Command::new("date")
         .args(["-u", "-d", &format!("@{seconds}"), "+%FT%TZ"])
@@ -64,8 +64,8 @@ fn store(name: &str) -> String {
     path.display().to_string()
 }
 
-/// Writes the last 40 minutes of three servers, and half a minute more, in which a busy host makes blocks of them. Prometheus
-/// records nothing before their end, and rates are the smaller the longer that is ago.
+/// Writes the last 40 minutes of three servers, and half a minute more for a busy host that makes blocks of them. Prometheus
+/// evaluates rules only after their end, and rates get smaller with the time since.
 fn history(data: &Path, begin: u64) -> anyhow::Result<()> {
     let file = data.with_file_name("history.om");
     let status = Command::new(simulated())
@@ -98,7 +98,7 @@ fn a_history_of_classic_histograms_is_listed_and_imported() {
         Prometheus::start_on(Release::Newer, &configuration, |data| history(data, begin)).unwrap();
     let url = format!("http://{}", prometheus.address());
 
-    // The servers, as soon as the rules have been evaluated.
+    // The list has all servers once the rules have been evaluated.
     let started = Instant::now();
     let servers: Vec<Value> = loop {
         let text = nfscope(&["fleet", &url, "--json"]).unwrap();
@@ -123,7 +123,7 @@ fn a_history_of_classic_histograms_is_listed_and_imported() {
             (rate / truth - 1.0).abs() < 0.1,
             "{name}: {rate}, not {truth}"
         );
-        // CPUs are in use for 5 % and 3 % more for each number; disks for less, but for server 0.
+        // CPUs are in use for 5 %, and 3 % more for each server number; disks for less, but for server 0.
         let full = server["saturation"]["ratio"].as_f64().unwrap();
         let number = OPERATIONS.iter().position(|o| *o == truth).unwrap() as f64;
         assert!((full - 0.05 - 0.03 * number).abs() < 0.01, "{server}");
@@ -135,7 +135,7 @@ fn a_history_of_classic_histograms_is_listed_and_imported() {
         "{table}"
     );
 
-    // Two parts of the history of one server, which differ in nothing.
+    // Two parts of the history of one server, without any difference.
     let store = store("classic");
     let import = |name: &str, from: u64, to: u64, more: &[&str]| {
         let (from, to) = (date(from), date(to));
@@ -162,7 +162,7 @@ fn a_history_of_classic_histograms_is_listed_and_imported() {
         said.contains("imported `a`: 100 windows of 10 s") && said.contains("0 gaps"),
         "{said}"
     );
-    // It begins before there is anything.
+    // This range begins before the history.
     import("b", begin + 1200, begin + 2200, &one).unwrap();
 
     let shown = nfscope(&["baseline", "show", "a", "--json", "--store", &store]).unwrap();
@@ -194,7 +194,7 @@ fn a_history_of_classic_histograms_is_listed_and_imported() {
     fs::remove_file(&store).unwrap();
 }
 
-/// Agents that end with the value.
+/// Simulated agents; dropping them ends them.
 struct Agents(Child, Vec<String>);
 
 impl Agents {
@@ -241,7 +241,8 @@ fn a_history_of_native_histograms_is_imported_with_its_buckets() {
     }
     let store = store("native");
     let from = date(begin);
-    // On a busy host scrapes come late, and of a second without one no window is made: then it takes some more.
+    // A late scrape leaves a second without a sample, and import makes no window of it. The range grows until there are enough
+    // windows.
     let said = loop {
         let to = date(now());
         let mut arguments = vec!["baseline", "import", "--prometheus", &url, "--name", "n"];
@@ -263,7 +264,7 @@ fn a_history_of_native_histograms_is_imported_with_its_buckets() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let ops = shown["ops"].as_array().unwrap();
     let write = ops.iter().find(|o| o["op"] == "write").unwrap();
-    // Server 1's WRITEs take 400 and 500 us on average; of 100 one takes twelve times the mean, 4 three times.
+    // Server 1's WRITEs take 400 and 500 us on average; of 100 one takes twelve times the mean, and four take three times.
     let p99 = write["p99"]["value"].as_f64().unwrap();
     assert!((1.1e-3..7e-3).contains(&p99), "{write}");
     fs::remove_file(&store).unwrap();

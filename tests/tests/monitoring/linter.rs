@@ -1,13 +1,13 @@
-//! The rules of Grafana's dashboard-linter, by their names there. The linter itself runs in `make lint` where it is installed.
+//! Rules of Grafana's dashboard-linter, by their names there. `make lint` runs the linter itself if it is installed.
 
 use lab::monitoring::{Dashboard, Panel};
 use serde_json::Value;
 
 use super::with_rules;
 
-/// What is wrong with a dashboard by a rule.
+/// Rule for a dashboard: returns the errors that it finds.
 type Rule = fn(&Dashboard) -> Vec<String>;
-/// The same of a query's tree.
+/// Rule for a query's tree: returns the errors that it finds.
 type QueryRule = fn(&Value) -> Vec<String>;
 
 /// Rules that read a dashboard.
@@ -25,7 +25,7 @@ const OF_DASHBOARDS: [(&str, Rule); 9] = [
     ("uneditable-dashboard", uneditable),
 ];
 
-/// Rules that read a query, as Prometheus reads it. Those for LogQL find no query here.
+/// Rules for a query, as Prometheus parses it. Those for LogQL find no query here.
 const OF_QUERIES: [(&str, QueryRule); 4] = [
     ("target-rate-interval-rule", target_rate_interval),
     ("target-job-rule", |q| target_matcher(q, "job")),
@@ -33,7 +33,7 @@ const OF_QUERIES: [(&str, QueryRule); 4] = [
     ("target-counter-agg-rule", target_counter),
 ];
 
-/// Grafana's units that panels here have. The linter knows all of them.
+/// Units of Grafana that panels here use. The linter knows all units.
 const UNITS: [&str; 9] = [
     "short",
     "percentunit",
@@ -46,7 +46,7 @@ const UNITS: [&str; 9] = [
     "cps",
 ];
 
-/// What `$__rate_interval` and other variables are in place of.
+/// Range in place of `$__rate_interval`, which Prometheus does not parse.
 const RATE_INTERVAL: &str = "17m";
 
 #[test]
@@ -81,7 +81,7 @@ fn dashboards_follow_the_rules_of_dashboard_linter() {
     assert!(queries > 150, "{queries}");
 }
 
-/// Each rule finds what it is for, or it could not fail above.
+/// Each rule finds an error made for it: a rule without errors above could otherwise be one that cannot fail.
 #[test]
 fn what_breaks_a_rule_is_found() {
     let shipped = Dashboard::all().unwrap().remove(0);
@@ -179,7 +179,7 @@ fn variables(dashboard: &Dashboard) -> &[Value] {
         .map_or(&[], |l| l)
 }
 
-/// What differs from what is wanted.
+/// Values that differ from the wanted ones.
 fn differing(of: &Value, wanted: &[(&str, Value)]) -> Vec<String> {
     let wrong = wanted
         .iter()
@@ -225,7 +225,7 @@ fn template_reload(dashboard: &Dashboard) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with each panel, with its title.
+/// Errors of each panel, with its title.
 fn of_panels(dashboard: &Dashboard, wrong: impl Fn(&Panel) -> Option<String>) -> Vec<String> {
     let panels = dashboard.panels.iter();
     panels
@@ -275,7 +275,7 @@ fn uneditable(dashboard: &Dashboard) -> Vec<String> {
     differing(&dashboard.json, &[("/editable", false.into())])
 }
 
-/// Every selector of a query, with its range and the function that it is an argument of.
+/// Every selector of a query, with its range and the function around it.
 fn selectors(tree: &Value) -> Vec<(&Value, &str)> {
     fn walk<'a>(node: &'a Value, function: &'a str, into: &mut Vec<(&'a Value, &'a str)>) {
         if let Some("vectorSelector" | "matrixSelector") = node["type"].as_str() {

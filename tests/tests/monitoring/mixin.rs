@@ -1,4 +1,4 @@
-//! The mixin renders to the files of this repository, and its settings change what they name.
+//! The mixin renders to the files of this repository, and its settings change the values that they name.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const ALL: &str =
     "{ dashboards: m.grafanaDashboards, rules: m.prometheusRules, alerts: m.prometheusAlerts }";
 
-/// What jsonnet makes of the mixin with these settings.
+/// JSON that jsonnet renders of the mixin with these settings.
 fn rendered(settings: &str) -> Value {
     let mixin = dashboards().join("mixin.libsonnet");
     let program = format!(

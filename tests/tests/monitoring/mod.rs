@@ -1,5 +1,5 @@
-//! Dashboards, rules and docs/findings.md, against the metric table and by Prometheus's own parser. Needs no machine, only
-//! what `tests/setup/setup.sh monitoring` brings.
+//! Dashboards, rules and docs/findings.md, against the metric table and by Prometheus's own parser. These tests need no machine, only
+//! the results of `tests/setup/setup.sh monitoring`.
 
 mod dashboards;
 mod fleet;
@@ -13,14 +13,14 @@ use std::path::Path;
 use lab::monitoring::{Prometheus, Release, Wants};
 use nfscope_model::family;
 
-/// A Prometheus that has loaded the rules and scrapes nothing.
+/// Starts a Prometheus that has loaded the rules and scrapes nothing.
 fn with_rules() -> Prometheus {
     let rules = lab::monitoring::dashboards().join("rules/*.yml");
     let configuration = format!("rule_files: [{}]\n", rules.display());
     Prometheus::start(Release::Newer, &configuration).unwrap()
 }
 
-/// The kinds of finding, from the metric table.
+/// Kinds of findings, from the metric table.
 fn kinds() -> Vec<&'static str> {
     let label = family::BOTTLENECK_ACTIVE.info.labels[0];
     assert_eq!(label.name, "kind");
@@ -29,7 +29,7 @@ fn kinds() -> Vec<&'static str> {
 
 #[test]
 fn promtool_accepts_the_classic_text() {
-    // The agent's own test keeps this file equal to what it writes.
+    // A test of the agent keeps this file equal to the agent's output.
     let text =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/nfscope/tests/golden/metrics.txt");
     for release in Release::ALL {
@@ -40,8 +40,8 @@ fn promtool_accepts_the_classic_text() {
     }
 }
 
-/// Every family of the table, those that no host has beside each other included: promtool's linter knows the practices that
-/// names, units and types of all exporters follow.
+/// Every family of the table, including families that no host has at the same time. promtool's linter knows the conventions for
+/// names, units and types of all exporters.
 #[test]
 fn promtool_finds_no_fault_with_any_family() {
     let text: String = family::ALL.iter().map(|f| example(f)).collect();
@@ -60,7 +60,7 @@ fn promtool_finds_no_fault_with_any_family() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A family with one series.
+/// Text of a family with one series.
 fn example(f: &family::Info) -> String {
     let labels: String = f
         .labels

@@ -1,11 +1,11 @@
-//! Objectives and burn rates are of one file, `dashboards/slo.yml`.
+//! Objectives and burn rates have one source, `dashboards/slo.yml`.
 
 use std::fs;
 use std::path::Path;
 
 use lab::monitoring::{Release, dashboards, generate_for};
 
-/// Rules of the shipped objectives with these words in place of others, or what the generator says against them.
+/// Generates rules from the shipped objectives with some words replaced, or returns the generator's error.
 fn rules_of(into: &Path, changes: &[(&str, &str)]) -> anyhow::Result<()> {
     let shipped = fs::read_to_string(dashboards().join("slo.yml"))?;
     let changed = changes.iter().fold(shipped, |text, (from, to)| {
@@ -17,7 +17,7 @@ fn rules_of(into: &Path, changes: &[(&str, &str)]) -> anyhow::Result<()> {
     generate_for(into, &dashboards().join("../docs/metrics.md"), &objectives)
 }
 
-/// All WRITEs are slow, so that the allowance of 1 % goes a hundred times as fast as it may.
+/// All WRITEs are slow, so that the budget of 1 % is spent a hundred times as fast as allowed.
 const SLOW: &str = r#"
 rule_files: [rules/slo.yml]
 evaluation_interval: 1m
@@ -48,7 +48,7 @@ fn objectives_and_burn_rates_are_of_one_file() {
     let page = "{ labels: '{sloth_severity=\"page\"}', value: 1 }";
     let ticket = "{ labels: '{sloth_severity=\"ticket\"}', value: 1 }";
     let test = into.join("test.yml");
-    // In a week 60 % of the allowance in an hour is a factor of 100.8, and 59 % one of 99.1.
+    // In an objective of a week, 60 % of the budget in an hour are a factor of 100.8, and 59 % are one of 99.1.
     for (percent, kinds) in [
         ("59", format!("{page}, {ticket}")),
         ("60", ticket.to_owned()),
@@ -61,7 +61,7 @@ fn objectives_and_burn_rates_are_of_one_file() {
                 "quick: { errorBudgetPercent: 2, shortWindow: 5m",
                 quick.as_str(),
             ),
-            // Never: more than all of it.
+            // This burn rate never alerts: it is more than the whole budget.
             (
                 "errorBudgetPercent: 5, shortWindow: 30m",
                 "errorBudgetPercent: 400, shortWindow: 30m",

@@ -1,4 +1,4 @@
-//! Recording and alert rules: understood, tested in both directions, and explained.
+//! Recording and alert rules: parsed by Prometheus, tested in both directions, and explained.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{kinds, with_rules};
 
-/// Where the sections of the page are, for every rule's `runbook_url`.
+/// Page with the sections of every rule's `runbook_url`.
 const RUNBOOK: &str = "docs/findings.md";
 
 fn page() -> String {
@@ -42,7 +42,7 @@ fn promtool_accepts_the_rules_and_their_tests_pass() {
     let rules = [files(&dir), files(&dir.join("victoriametrics"))].concat();
     for release in Release::ALL {
         let mut tests = files(&dir.join("tests"));
-        // The older promtool cannot write native histograms down.
+        // The older promtool cannot write native histograms.
         tests.retain(|f| release == Release::Newer || !f.ends_with("/native.yml"));
         for (command, files) in [("check", &rules), ("test", &tests)] {
             let mut arguments = vec![command, "rules"];
@@ -85,7 +85,7 @@ fn every_alert_is_tested_firing_and_not_firing() {
     let (content, said) = run(&rules);
     assert!(content, "{said}");
     for (bound, why) in [("> 1e9", "never"), (">= -1e9", "always")] {
-        // Those of objectives have tests of their own.
+        // Alerts of objectives have tests of their own.
         let mut alerts = alerts();
         alerts.retain(|a| {
             !a.labels.contains_key("sloth_id") && !a.labels.contains_key("sloth_severity")
@@ -105,7 +105,7 @@ fn every_alert_is_tested_firing_and_not_firing() {
     fs::remove_dir_all(&into).unwrap();
 }
 
-/// The rules with another comparison at the end of this alert's expression.
+/// Rules with another comparison at the end of this alert's expression.
 fn with_bound(rules: &str, alert: &str, bound: &str) -> String {
     let start = rules.find(&format!("- alert: {alert}\n")).unwrap();
     let end = start + rules[start..].find("\n        for:").unwrap();
@@ -143,7 +143,7 @@ fn rules_ask_for_what_the_metric_table_has() {
                 panic!("{}: not level:metric:operations", rule.name);
             };
             assert!(!level.is_empty() && !how.is_empty());
-            // Sloth names its own.
+            // Sloth names its own series.
             assert!(
                 metric.starts_with("nfscope_") || level == "slo",
                 "{}",
@@ -153,7 +153,7 @@ fn rules_ask_for_what_the_metric_table_has() {
     }
 }
 
-/// Of a mixed fleet `native or classic` between sums drops servers, as it did once: half of the operations were missing.
+/// In a mixed fleet `native or classic` between sums over servers drops servers: half of the operations were missing once.
 #[test]
 fn no_sum_over_servers_chooses_between_kinds_of_histograms() {
     let prometheus = with_rules();
@@ -177,7 +177,7 @@ fn no_sum_over_servers_chooses_between_kinds_of_histograms() {
     assert!(choices > 20, "{choices}");
 }
 
-/// Sums without the label instance below an `or`.
+/// Collects sums without the label instance below an `or`.
 fn lost_servers(tree: &Value, found: &mut Vec<String>, choices: &mut usize) {
     if tree["type"] == "binaryExpr" && tree["op"] == "or" {
         *choices += 1;
@@ -210,7 +210,7 @@ fn children(tree: &Value) -> impl Iterator<Item = &Value> {
     args.chain(parts.filter(|p| p.is_object()))
 }
 
-/// What has the same name on two servers, a disk or a volume, is one line for each of them.
+/// Disks or volumes with the same name on two servers have a line for each server.
 #[test]
 fn what_servers_have_in_common_is_told_apart() {
     let named = ["device", "volume", "pool", "client", "export", "map"];
@@ -283,7 +283,7 @@ fn every_kind_of_finding_has_a_section_and_an_alert_if_the_agent_finds_it() {
         let of_kind = format!("kind=\"{kind}\"");
         let words = kind.split('_').map(|w| w[..1].to_uppercase() + &w[1..]);
         let name = format!("Nfs{}", words.collect::<String>());
-        // The agent counts no operations by file.
+        // Lock contention has no alert, because the agent counts no operations by file.
         if kind == "lock_contention" {
             assert!(alerts.iter().all(|a| !a.query.contains(&of_kind)));
         } else {
@@ -310,7 +310,7 @@ fn the_page_names_what_the_metric_table_has() {
     let page = page();
     let prometheus = with_rules();
     let mut named = 0;
-    // Code between backquotes: every second piece.
+    // Code is between backquotes: every second piece.
     for code in page.split('`').skip(1).step_by(2) {
         if code.starts_with("nfscope_") {
             let wants = Wants::of(&prometheus.parse(code).unwrap());
@@ -322,7 +322,7 @@ fn the_page_names_what_the_metric_table_has() {
     assert_eq!(named, anywhere, "a metric stands between backquotes, alone");
 }
 
-/// What stands under a heading, whose anchor it is itself.
+/// Text below a heading, which is its own anchor.
 fn section<'a>(page: &'a str, anchor: &str) -> &'a str {
     let heading = format!("\n### {anchor}\n");
     let (_, after) = page

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use nfscope_model::{Snapshot, family};
 
-/// What of the added time must be in the phase that the cause belongs to, and what no other phase may reach.
+/// Least share of the added time in the cause's own phases, and the share that no other phase may reach.
 const MOST: f64 = 0.8;
 const LITTLE: f64 = 0.2;
-/// Where two phases have it, what the first must have: the larger part.
+/// Least share of the first of two phases: the larger part.
 const MORE: f64 = 0.5;
 
-/// How often a check is tried that the host, or the kernel, may disturb.
+/// Attempts of a check that the host, or the kernel, may disturb.
 pub const ATTEMPTS: usize = 3;
 
-/// Whether the load is to meet the cause.
+/// State of the cause during a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     On,
@@ -22,7 +22,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// One of the two.
+    /// The value for on or off.
     pub fn choose<T>(self, on: T, off: T) -> T {
         match self {
             Cause::On => on,
@@ -31,7 +31,7 @@ impl Cause {
     }
 }
 
-/// Which operations, or requests, the time is of.
+/// Operations, or requests, whose time is compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Of<'a> {
     /// Operations of this version with this name.
@@ -63,11 +63,11 @@ impl Of<'_> {
     }
 }
 
-/// Runs the same load without and with a cause, and finds what the cause added in this phase, and nowhere else.
+/// Runs the same load without and with a cause, and checks that the added time is in this phase, and in no other.
 ///
-/// More than once if need be: the host takes CPUs away from the machine when it likes, and one thread of the emulator
-/// plays all of them, so that a wait of a tenth of a second may come to any phase once. A probe that does not tell causes
-/// apart does not do so any time.
+/// A disturbed check is repeated. The host may take CPUs away from the machine at any time, and one thread of the emulator plays all
+/// of them. A wait of a tenth of a second may therefore be in any phase once. A probe that does not distinguish causes fails every
+/// time.
 pub fn is_in(
     phase: &str,
     what: &str,
@@ -77,7 +77,7 @@ pub fn is_in(
     found(&[phase], what, of, run)
 }
 
-/// The same for a cause that two phases share, most of it in the first.
+/// Checks a cause whose time two phases share, most of it in the first.
 pub fn is_in_both(
     (more, less): (&str, &str),
     what: &str,
@@ -113,8 +113,8 @@ fn compare(
     with: &Snapshot,
 ) -> Result<(), String> {
     let (n, m) = (of.count(without), of.count(with));
-    // From 7.x on the kernel may skip the end of a request, which is made up for when its thread takes the next one; a thread
-    // that ends does not.
+    // From 7.x on the kernel may skip the end of a request, which is made up for when its thread takes the next one; a thread that
+    // ends does not.
     let apart = if matches!(of, Of::Rpc(_)) { 2 } else { 0 };
     assert!(
         n > 0 && n.abs_diff(m) <= apart,
@@ -135,7 +135,7 @@ fn compare(
         "{what}: {n} {of:?}, {before:.3} s without, {total:+.3} s: {}",
         shares.join(", ")
     );
-    // Or there was no cause, and there is nothing to prove.
+    // Without added time there was no cause, and the load proves nothing.
     if total < before / 2.0 {
         return Err(format!("only {total} s were added to {before} s"));
     }

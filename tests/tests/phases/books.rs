@@ -1,16 +1,16 @@
-//! The waits of operations by the scheduler's books, beside the same by its context switches: two agents measure the same
-//! operations, each in its own way.
+//! Waits of operations by the scheduler's books, beside those by its context switches: two agents measure the same operations, each
+//! in its own way.
 
 use anyhow::{Result, ensure};
 use lab::{Agent, Server, reconcile};
 use nfscope_model::{ProbeState, Snapshot, family};
 
-/// What one phase may differ by: of itself, and of the time of all operations. Both ways read clocks at moments of their own, and
-/// what the two agents' programs take themselves is not in the same places.
+/// Largest difference of a phase: relative to itself, and to the time of all operations. Both ways read clocks at moments of their
+/// own, and the cost of the two agents' programs is in different places.
 const CLOSE: f64 = 0.05;
 const CLOSE_OF_ALL: f64 = 0.003;
 
-/// An agent that notes waits at every context switch, beside the one that reads the books.
+/// Agent that measures waits at every context switch, beside the one that reads the books.
 pub struct BySwitches {
     agent: Agent,
     before: Vec<Snapshot>,
@@ -40,7 +40,7 @@ impl BySwitches {
         Ok(BySwitches { agent, before })
     }
 
-    /// What both have seen since then is the same.
+    /// Checks that both agents have measured the same since then.
     pub fn agree(self, server: &Server, books: &Agent) -> Result<()> {
         let after = reconcile::settled(server, &[books, &self.agent])?.1;
         let phases = |n: usize| {
@@ -49,7 +49,7 @@ impl BySwitches {
         };
         let [by_books, by_switches] = [0, 1].map(phases);
         let all: f64 = by_switches.values().sum();
-        // Where the kernel skipped a program, one operation's wait is not known, and counts as CPU time.
+        // A skipped program leaves one operation's wait unknown, which then counts as CPU time.
         let skipped = |n: usize| {
             let seen = after[n].since(&self.before[n]).delta;
             let of = |(labels, n): ([&str; 2], f64)| (labels[1] == "recursion").then_some(n);

@@ -1,4 +1,4 @@
-//! One cause at a time, the same load without it and with it: what it adds is in its phase.
+//! One cause at a time, the same load without it and with it: the added time is in its phase.
 
 use std::thread;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub const ON_EXT4: [(&str, crate::vm_kernels::Check); 6] = [
     ("a reply waits for its reader", a_reply_waits_for_its_reader),
 ];
 
-/// What READs are from, and what a directory is full of.
+/// Makes the file for READs, and a directory with many entries.
 pub fn make_files(server: &Server) -> Result<()> {
     server.sh("set -e
          dd if=/dev/urandom of=/run/exp/shared bs=1M count=64 status=none
@@ -36,14 +36,14 @@ pub fn make_files(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// The log of another file system, which is exported with its log on a disk of its own.
+/// Causes on XFS, which is exported with its log on a disk of its own.
 pub fn are_found_on_xfs(watch: &mut Watch) -> Result<()> {
     a_sync_write_waits_for_the_log(watch, "xfs")?;
     a_cold_listing_of_xfs_waits_for_the_disk(watch)
 }
 
-/// XFS does not wait for its metadata in io_schedule(). One client waits for what it reads itself, and for what is read ahead of it.
-/// Several clients would also wait for each other's lookups of one name (d_alloc_parallel), which are other waits.
+/// XFS does not wait for its metadata in io_schedule(). A single client waits for its own reads and for readahead. Several clients
+/// would also wait for each other's lookups of one name (d_alloc_parallel), which are other waits.
 fn a_cold_listing_of_xfs_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
     let files = "cd /run/exp; touch $(seq -f entry%g 2000); sync";
     watch.server.sh(files)?;
@@ -57,7 +57,7 @@ fn a_cold_listing_of_xfs_waits_for_the_disk(watch: &mut Watch) -> Result<()> {
     watch.server.delay(Disk::Data, Delay::NONE)
 }
 
-/// The log lies on the data's disk, which is slow: a write waits for its data, then for its log.
+/// Causes on btrfs, whose log lies on the data's disk. If that is slow, a write waits for its data, then for its log.
 pub fn are_found_on_btrfs(watch: &mut Watch) -> Result<()> {
     for (version, op) in [("3", "write"), ("4.2", "commit")] {
         let of = Of::Op(version, op);
@@ -95,7 +95,7 @@ fn a_sync_write_waits_for_the_log(watch: &mut Watch, fs: &str) -> Result<()> {
     watch.server.delay(Disk::Log, Delay::NONE)
 }
 
-/// The directory stays locked while its change is made durable: those that come next wait for the lock, not for the log.
+/// The directory stays locked while its change is made durable: the next CREATEs wait for the lock, not for the log.
 fn a_create_waits_for_the_directory(watch: &mut Watch) -> Result<()> {
     watch.server.delay(Disk::Log, Delay::writes(DELAY))?;
     let of = Of::Op("3", "create");
@@ -107,7 +107,7 @@ fn a_create_waits_for_the_directory(watch: &mut Watch) -> Result<()> {
     watch.server.delay(Disk::Log, Delay::NONE)
 }
 
-/// The clients have their own account of how long they waited.
+/// The clients' own clocks measure the wait, too.
 fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     server.delay(Disk::Data, Delay::reads(DELAY))?;
@@ -124,8 +124,8 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
         let residence = seen.hist(&family::RPC_DURATION, ["3"]);
         let residence = residence.map_or(0.0, |h| h.sum);
         println!("residence {residence:.3} s, by the clients' clocks {waited:.3} s");
-        // A call may lie on its socket before the server takes the connection, and the clients wait for CPUs, too. A
-        // reply may be read before the thread that sent it goes on, and until then it has the request.
+        // A call may lie on its socket before the server accepts the connection, and the clients wait for CPUs, too. A reply may be
+        // read before the thread that sent it goes on, and until then the thread has the request.
         ensure!(
             residence < 1.1 * waited && residence > 0.7 * waited,
             "a residence of {residence} s, but the clients waited {waited} s"
@@ -136,12 +136,12 @@ fn a_request_waits_for_a_thread(watch: &mut Watch) -> Result<()> {
     server.delay(Disk::Data, Delay::NONE)
 }
 
-/// On one CPU: where one thread of the emulator plays two, one that spins keeps the other from hearing of time.
+/// A single CPU is needed: if one thread of the emulator plays two, one that spins keeps the other from its timer interrupts.
 fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     server.one_cpu()?;
     let list = "readdir --times 25";
-    // Once for what is not in memory yet.
+    // The first listing reads everything into memory.
     watch.run_clients(list)?;
     let of = Of::Op("3", "readdirplus");
     added::is_in("runqueue", "others with priority", of, |cause| {
@@ -152,11 +152,12 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
             let Err(why) = cpu_time_is_the_threads(&seen, &threads) else {
                 return Ok(seen);
             };
-            // What an operation waited for whose beginning the kernel skipped is not known, and there are few operations.
+            // A wait is unknown if the kernel skipped the beginning of its operation, and there are few operations.
             let lost = ["late", "recursion"].map(|r| seen.value(&family::EVENTS_LOST, ["nfsd", r]));
             ensure!(lost.iter().any(|n| *n > Some(0.0)), "{why}");
             if left == 0 {
-                // A wait that is not known counts as CPU time: waits are not more than the threads', nor are both than both.
+                // An unknown wait counts as CPU time: waits are at most those of the threads, and both together at most the threads'
+                // sum.
                 cpu_time_and_waits_are_the_threads(&seen, &threads).context(why)?;
                 return Ok(seen);
             }
@@ -166,7 +167,7 @@ fn an_operation_waits_for_a_cpu(watch: &mut Watch) -> Result<()> {
     server.all_cpus()
 }
 
-/// While a program with priority takes the CPU for three quarters of the time, or not.
+/// Runs a load with or without a program of high priority that takes the CPU for three quarters of the time.
 fn with_a_hog(watch: &mut Watch, cause: Cause, load: &str) -> Result<(Snapshot, ThreadTimes)> {
     let server = watch.server;
     let (busy, idle) = (Duration::from_millis(60), Duration::from_millis(20));
@@ -182,7 +183,7 @@ fn with_a_hog(watch: &mut Watch, cause: Cause, load: &str) -> Result<(Snapshot, 
     Ok((seen, server.thread_times()?.since(&threads)?))
 }
 
-/// By the kernel's account of threads that do next to nothing else than these operations.
+/// Compares CPU time with the kernel's own of threads that do little besides these operations.
 fn cpu_time_is_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()> {
     let op = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
     let (ran, waited) = (threads.ran().as_secs_f64(), threads.waited().as_secs_f64());
@@ -199,7 +200,7 @@ fn cpu_time_is_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()>
     Ok(())
 }
 
-/// The same of waits, and of both together.
+/// Compares waits, and waits with CPU time together, with the kernel's own times of the threads.
 fn cpu_time_and_waits_are_the_threads(seen: &Snapshot, threads: &ThreadTimes) -> Result<()> {
     let op = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
     let told = op["cpu"] + op["runqueue"];
@@ -212,8 +213,8 @@ fn cpu_time_and_waits_are_the_threads(seen: &Snapshot, threads: &ThreadTimes) ->
     Ok(())
 }
 
-/// An operation is over before its reply is. Whoever asks in between must not see it once as somebody's that is
-/// not known yet and then as its client's.
+/// An operation ends before its reply does. A snapshot between the two must not count it once as an unknown client's and then as its
+/// client's.
 fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
     let (server, agent) = (watch.server, watch.agent);
     let mut asked = 0;
@@ -237,7 +238,7 @@ fn each_is_told_once(watch: &mut Watch, load: &str) -> Result<()> {
 }
 
 fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
-    // A reply is larger than what the socket takes, so that the thread that sends it must wait for the reader.
+    // A reply is larger than the socket's buffer, so that the thread that sends it must wait for the reader.
     let wmem = "/proc/sys/net/ipv4/tcp_wmem";
     let server = watch.server;
     let usual = server.sh(&format!("cat {wmem}; echo 4096 16384 65536 > {wmem}"))?;
@@ -249,7 +250,7 @@ fn a_reply_waits_for_its_reader(watch: &mut Watch) -> Result<()> {
             cause.choose(300, 0)
         ))
     })?;
-    // Each stalls for longer than an answer of the agent takes.
+    // Each client stalls for longer than a snapshot of the agent takes.
     each_is_told_once(watch, &format!("{read} --times 4 --stall 1500"))?;
     server.sh(&format!("echo {} > {wmem}", usual.stdout.trim()))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Phases add up to the time that they are phases of, and to no more than the kernel says that the threads have run and
+//! Phases add up to the time of their operations and requests, and to no more than the kernel's own times of the threads: run and
 //! waited.
 
 use anyhow::Result;
@@ -8,8 +8,8 @@ use nfscope_model::{Sample, Snapshot, family, phase};
 use crate::coverage::{CountedLoad, VERSIONS};
 
 const CLOSE: f64 = 0.01;
-/// Of what the threads have run and waited, the part that must be in operations. In this load six tenths of the one are, and
-/// between four and six of the other.
+/// Least fraction of the threads' run and wait time that must be in operations. In this load six tenths of the run time are, and four
+/// to six tenths of the wait time.
 const LEAST_CPU: f64 = 0.4;
 const LEAST_RUNQUEUE: f64 = 0.2;
 
@@ -42,7 +42,7 @@ fn every_op(seen: &Snapshot) {
         let phases = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |l| {
             l[0] == *version && l[1] == *op
         });
-        // Rare ones are there once they have occurred.
+        // Rare phases have a series once they have occurred.
         for name in phase::OF_OP {
             let there = phases.contains_key(name) || phase::RARE.contains(&name);
             assert!(there, "v{version} {op} has no {name}: {phases:?}");
@@ -75,7 +75,7 @@ fn every_version(seen: &Snapshot) {
     }
 }
 
-/// Each operation is some client's and some export's.
+/// Checks that each operation belongs to a client and an export.
 fn clients_and_exports(seen: &Snapshot) {
     let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, |_| true);
     let (count, seconds) = all.map_or((0.0, 0.0), |h| (h.count() as f64, h.sum));
@@ -108,8 +108,8 @@ fn adds_up(what: &str, whole: f64, phases: &std::collections::BTreeMap<String, f
     );
 }
 
-/// The kernel keeps its own account of each thread. Operations can have no more of it than there is; what they do not have
-/// went into receiving, decoding and replying, which the RPC phases bound from above, and into looking for work.
+/// Compares with the kernel's own times of each thread. Operations cannot have more than these; the rest is time to receive, decode
+/// and reply, which the RPC phases bound from above, and to look for work.
 fn as_the_kernel_says(seen: &Snapshot, ran: f64, waited: f64) {
     let ops = lab::reconcile::by_last_label(seen, &family::OP_PHASE.info, |_| true);
     let rpcs = lab::reconcile::by_last_label(seen, &family::RPC_PHASE.info, |_| true);

@@ -1,5 +1,5 @@
-//! Where time goes is reported truly: phases add up, a delay that is put somewhere is found there and nowhere else, and
-//! clients, exports and slow operations are reported as they were.
+//! The places of time are reported truly: phases add up, a delay shows in its own phase and in no other, and clients, exports and
+//! slow operations are reported as they were.
 
 mod added;
 pub mod books;
@@ -14,10 +14,10 @@ use anyhow::Result;
 use lab::{Agent, KernelCounters, Server};
 use nfscope_model::Snapshot;
 
-/// What a slow disk takes longer. Not less than 50 ms: see [`lab::Delay`].
+/// Delay of a slow disk. It is not less than 50 ms: see [`lab::Delay`].
 const DELAY: Duration = Duration::from_millis(100);
 
-/// Windows of what the agent sees, each from where the last one ended: nothing moves in between.
+/// Windows of the agent, each from the end of the last one: no request comes in between.
 pub struct Watch<'a> {
     pub server: &'a Server,
     pub agent: &'a Agent,
@@ -33,7 +33,7 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// What the kernel counted and the agent saw while `load` ran.
+    /// Counts of the kernel and of the agent for a `load`.
     pub fn during(
         &mut self,
         load: impl FnOnce() -> Result<()>,
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
         Ok(window)
     }
 
-    /// What the agent saw while clients called as `lab clients --help` describes it.
+    /// Counts of the agent for clients with these arguments of `lab clients`.
     fn run_clients(&mut self, arguments: &str) -> Result<Snapshot> {
         let server = self.server;
         Ok(self.during(|| server.run_clients(arguments).map(drop))?.1)

@@ -1,5 +1,6 @@
-//! Slow operations are reported one by one, and those that are not are counted.
+//! Slow operations are reported one by one, and those that are left out are counted.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -9,17 +10,23 @@ use nfscope_model::family;
 
 use super::{DELAY, Watch};
 
-/// An edge of the histogram's buckets, so that it counts the same: 2^-4 s. Less than a write to the slow log takes, more than
-/// anything else does.
+/// Limit of slow operations: 2^-4 s, an edge of the histogram's buckets, so that both count the same. A write to the slow log takes
+/// longer, and any other operation less.
 const OVER: Duration = Duration::from_micros(62_500);
 
-/// For what has been counted to be reported, too.
+/// Trace event of each request that nfsd begins, and the buffer of all trace events.
+const TRACED: &str = "/sys/kernel/tracing/events/sunrpc/svc_process";
+const TRACE: &str = "/sys/kernel/tracing/trace";
+
+/// Time limit until all counted operations are reported, too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
     let server = watch.server;
     server.delay(Disk::Log, Delay::writes(DELAY))?;
+    server.sh(&format!("echo 1 >{TRACED}/enable; true >{TRACE}"))?;
     let all = reported(watch, "", 1000)?;
+    let trace = server.sh(&format!("echo 0 >{TRACED}/enable; cat {TRACE}"))?;
     let some = reported(watch, "write", 3)?;
     server.delay(Disk::Log, Delay::NONE)?;
 
@@ -49,6 +56,18 @@ pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
         ensure!(op.export.as_deref() == Some("/run/exp"), "{op:?}");
         ensure!(op.status == "ok", "{op:?}");
     }
+    // The kernel's own account of each request that it began: `addr=... xid=0x... service=nfsd`.
+    let words = trace.stdout.split_whitespace();
+    let xids: BTreeSet<&str> = words.filter_map(|w| w.strip_prefix("xid=")).collect();
+    for op in &all.ops {
+        let xid = op.xid.as_deref().context("no transaction id")?;
+        ensure!(xids.contains(xid), "{op:?} is not in the trace: {xids:?}");
+    }
+    let several: BTreeSet<_> = all.ops.iter().map(|op| &op.xid).collect();
+    ensure!(
+        several.len() == all.ops.len(),
+        "two NFSv3 operations of one transaction"
+    );
     let writes: Vec<_> = all.ops.iter().filter(|o| o.op == "write").collect();
     for write in &writes {
         ensure!(write.bytes == Some(4096), "{write:?}");
@@ -70,7 +89,7 @@ pub fn operations_are_reported(watch: &mut Watch) -> Result<()> {
     a_command_shows_them(watch)
 }
 
-/// `nfscope slow` itself. It does not say when it begins to listen: there are operations until it has seen enough.
+/// `nfscope slow` itself. It does not report when it begins to listen: operations go on until it has seen enough.
 fn a_command_shows_them(watch: &mut Watch) -> Result<()> {
     let mut slow = watch.server.spawn(&format!(
         "exec {} slow --url http://127.0.0.1:{} --over 1us --op getattr --count 3 --json",
@@ -98,7 +117,7 @@ fn a_command_shows_them(watch: &mut Watch) -> Result<()> {
 struct Reported {
     ops: Vec<SlowOp>,
     left_out: u64,
-    /// By the histograms.
+    /// Number of slow operations by the histograms.
     slow: u64,
 }
 
@@ -119,7 +138,7 @@ impl Reported {
     }
 }
 
-/// Slow writes from eight clients, and what is fast beside them; what is reported of this operation, or of all.
+/// Runs slow writes of eight clients, and fast operations beside them; returns the reports on this operation, or on all.
 fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
     let only = match op {
         "" => String::new(),
@@ -134,7 +153,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
         server.run_clients("getattr --times 50").map(drop)
     })?;
     let slow = over(&seen, op);
-    // What was left out is reported once a second.
+    // The number of left out operations is reported once a second.
     let started = Instant::now();
     let mut reported = Reported::default();
     while reported.all() < slow && started.elapsed() < PATIENCE {
@@ -151,7 +170,7 @@ fn reported(watch: &mut Watch, op: &str, limit: u32) -> Result<Reported> {
     Ok(reported)
 }
 
-/// How many took longer by the histograms, of one operation or of all.
+/// Number of operations over the limit by the histograms, of one operation or of all.
 fn over(seen: &Snapshot, op: &str) -> u64 {
     let wanted = |labels: &[String]| op.is_empty() || labels[1] == op;
     let all = lab::reconcile::merged(seen, &family::OP_DURATION.info, wanted);

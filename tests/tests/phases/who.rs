@@ -1,4 +1,4 @@
-//! Who asks, and for what: each client's and each export's operations are those that it sent.
+//! Operations by client and by export equal those that each client sent.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -13,12 +13,12 @@ use nfscope_model::family::Info;
 
 use super::Watch;
 
-/// Many more than the busiest; [`asks_without_end`] has more than rows.
+/// Number of clients, many more than the busy ones; [`asks_without_end`] has more than rows.
 const CLIENTS: u32 = 200;
-/// So many of them do more than the others, each a different number.
+/// Number of clients that send more than the others, each a different number.
 const BUSY: usize = 10;
 
-/// Real ones, with mounts over v3 and v4.2: one after the other, so that the kernel's counts are one client's. The kernel does
+/// Kernel clients with mounts over v3 and v4.2, one after the other, so that the kernel's counts are one client's. The kernel does
 /// not count all that the agent times: NFSACL, and NULL of version 4.
 pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
     let (mut sent, mut reported) = (BTreeMap::new(), BTreeMap::new());
@@ -31,7 +31,7 @@ pub fn each_of_three_clients(watch: &mut Watch) -> Result<()> {
         let (v3, v4) = lab::reconcile::operations(&seen);
         let timed: u64 = v3.values().chain(v4.values()).sum();
         assert_eq!(timed, counted.operations(), "operations of {client:?}");
-        // The mixed load reads and writes, and nobody else does meanwhile.
+        // The mixed load reads and writes, and no other client does at the same time.
         let all = moved(&seen);
         ensure!(all.read > 0 && all.written > 0, "{all:?}");
         let of_client = BTreeMap::from([(client.address().to_string(), all)]);
@@ -82,7 +82,8 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
     })?;
     let reported = by_name(&seen, &family::EXPORT_OPS.info);
     println!("exports: {reported:?}");
-    // Over 4.0 with a PUTFH, over 4.2 with that and a SEQUENCE. What makes and ends a session has no file handle.
+    // Operations with a file handle: over 4.0 each has a PUTFH, over 4.2 that and a SEQUENCE. Operations that make and end a session
+    // have no file handle.
     let mut sent = BTreeMap::from([
         ("/run/exp/home".to_owned(), 30 + 2 * 20),
         ("/run/exp/scratch".to_owned(), 7 + 3 * 50),
@@ -94,7 +95,7 @@ pub fn each_export(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
-/// Clients that ask for attributes, walk and ask for access by turns: two of three requests only walk a path, and none opens.
+/// Clients that send GETATTR, LOOKUP and ACCESS by turns: two of three requests only walk a path, and none opens.
 pub fn each_walk(watch: &mut Watch) -> Result<()> {
     for (version, major) in [("3", "3"), ("4.0", "4"), ("4.2", "4")] {
         let load =
@@ -117,8 +118,8 @@ pub fn each_walk(watch: &mut Watch) -> Result<()> {
     Ok(())
 }
 
-/// To one agent each has a series of its own, to the other only the busiest do. Who they are is that agent's own reckoning, on one kernel
-/// as on another.
+/// The given agent has a series for each client, a second one only for the busiest. The second agent selects those in its own
+/// process, alike on every kernel: one kernel is enough.
 pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     let few = match server.kernel() {
         Kernel::V6_12 => Some(server.agent(&["--max-clients", &BUSY.to_string()])?),
@@ -139,7 +140,7 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
         }
         Ok((sent, called))
     };
-    // For it to know who the busiest are.
+    // The first call teaches the second agent which clients are the busiest.
     call()?;
     let before = lab::reconcile::settled(server, &both)?;
     let (sent, called): (BTreeMap<String, u64>, BTreeMap<String, u64>) = call()?;
@@ -171,8 +172,8 @@ pub fn each_of_many_clients(server: &Server, agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-/// More pairs of client and export than this agent has rows: they are all given back in between. Whatever has no name
-/// then is among the others, and from then on everybody has a name again, those too that stayed connected.
+/// More pairs of client and export than this agent has rows: all rows are given back in between. A client without a row is counted in
+/// `other`; afterwards every client has a name again, also those that stayed connected.
 pub fn asks_without_end(watch: &mut Watch) -> Result<()> {
     const MANY: u32 = 1100;
     let server = watch.server;

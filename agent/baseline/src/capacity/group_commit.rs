@@ -1,28 +1,28 @@
 //! How many more requests a commit of a log can serve than it does now.
 //!
-//! Requests that come while a commit is written wait for it and for the next. With all threads waiting there are two groups that take
-//! turns, so that each commit serves half of the threads. A log whose commits take one request at a time has no such room.
+//! Requests that come while a commit is written wait for it and for the next one. With all threads waiting there are two groups that take
+//! turns, so each commit serves half of the threads. A log whose commits take one request at a time has no such room.
 //!
 //! A recording proves what a log does in two ways:
 //!
 //! - Commits serve more than one request. Such a log takes all who wait.
 //! - Requests wait longer than any two commits take. Where a commit takes all who wait, no request does: it waits for the rest of one
-//!   commit and for its own.
+//! commit and for its own.
 //!
-//! Neither depends on how clients ask. Where two clients or fewer are at the log at a time, there is no proof: whoever waits does so for
-//! one commit before its own, whatever the log does. Both limits are told then.
+//! Neither proof depends on the moments at which clients ask. With two clients or fewer at the log at a time there is no proof: a request
+//! then waits for one commit before its own, whatever the log does. Both limits are reported then.
 
 use nfscope_model::Histogram;
 
-/// A share of the requests that is more than a few that were delayed elsewhere.
+/// Share of the requests that is more than the few that were delayed elsewhere.
 const VISIBLE: f64 = 0.02;
 
-/// What a recording tells of the commits of a log.
+/// Waits and commits of a log in a recording.
 #[derive(Debug, Clone)]
 pub(super) struct Commits {
     /// Waits of requests for the log.
     pub waits: Histogram,
-    /// Its commits.
+    /// Commits of the log.
     pub commits: Histogram,
     /// Length of the recording.
     pub seconds: f64,
@@ -30,22 +30,22 @@ pub(super) struct Commits {
     pub threads: f64,
 }
 
-/// How many times more requests a commit serves at the limit than now.
+/// Factor of the requests per commit at the limit to those now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Room {
-    /// If commits take no more requests than now, unless the recording shows that they do not.
+    /// Factor if commits serve no more requests than now, unless the recording shows that they do.
     pub least: f64,
-    /// If commits take all who wait, unless the recording shows that they do not.
+    /// Factor if commits serve all that wait, unless the recording shows that they do not.
     pub most: f64,
-    /// Requests that a commit serves now, on average: less than one where commits come that nobody waits for. `None` for what has no
-    /// commits, or none that was waited for.
+    /// Mean number of requests that a commit serves now: less than one if there are commits that no request waits for. `None` without
+    /// commits, or without waits.
     pub now: Option<f64>,
-    /// Requests waited for longer than any log makes them wait whose commits take all who wait: they queued for it.
+    /// True if requests waited longer than is possible in a log whose commits serve all that wait: they queued for it.
     pub is_queued: bool,
 }
 
 impl Room {
-    /// No commit can serve more.
+    /// Room of a log whose commits cannot serve more.
     pub const NONE: Room = Room {
         least: 1.0,
         most: 1.0,
@@ -53,14 +53,14 @@ impl Room {
         is_queued: false,
     };
 
-    /// True if the recording tells what commits do.
+    /// Returns true if the recording shows how commits work.
     pub fn is_known(self) -> bool {
         self.least == self.most
     }
 }
 
 impl Commits {
-    /// The room of the log.
+    /// Room of the log.
     pub fn room(&self) -> Room {
         let (waits, commits) = (self.waits.count() as f64, self.commits.count() as f64);
         if waits <= 0.0 || commits <= 0.0 {
@@ -75,10 +75,11 @@ impl Commits {
             now: Some(waits / commits),
             is_queued: false,
         };
-        // Of those who come during a commit all, or one who comes later, as far as they come at random.
+        // Expected requests that a commit serves beside its own, if requests arrive at random and commits serve all that wait: all that
+        // arrive during a commit, or one that arrives later.
         let meanwhile = waits / self.seconds * self.commits.sum / commits;
         let all = meanwhile + (-meanwhile).exp() - 1.0;
-        // A log that takes a few of many is no such log.
+        // A log whose commits serve only a few of many waiting requests does not qualify.
         if together > VISIBLE && together >= all / 4.0 {
             return of(most, most);
         }
@@ -91,16 +92,16 @@ impl Commits {
         of(1.0, most)
     }
 
-    /// Requests that waited longer than a log can take that serves all who wait.
+    /// Number of requests that waited longer than is possible in a log whose commits serve all that wait.
     ///
-    /// Where a commit takes all who wait, a request that waits longer than twice some time was served by a commit that took longer than
-    /// that time, or came during one. There are two such requests for each of these commits, and two for each that shared a commit.
+    /// If commits serve all that wait, a request that waits longer than twice some time was served by a commit longer than that time, or
+    /// came during one. There are two such requests for each of these commits, and two for each that shared a commit.
     fn beyond_two_commits(&self) -> f64 {
         let shared = self.waits.count().saturating_sub(self.commits.count());
         let excess = |i: usize| {
             let time = self.commits.scheme.upper(i);
             let longer: u64 = self.commits.counts.iter().skip(i + 1).sum();
-            // Those of which the whole bucket is beyond.
+            // Only buckets that are beyond as a whole count.
             let edges = 1..self.waits.scheme.len;
             let beyond = edges.filter(|j| self.waits.scheme.upper(j - 1) >= 2.0 * time);
             let beyond: u64 = beyond.map(|j| self.waits.counts[j]).sum();
@@ -123,16 +124,16 @@ mod tests {
     const COMMIT: f64 = 8e-3;
     const ALL: [usize; 5] = [1, 2, 4, 8, 32];
 
-    /// How long a client waits before it asks again.
+    /// Time that a client waits before its next request.
     #[derive(Debug, Clone, Copy)]
     enum Think {
         /// A random time with this mean.
         Random(f64),
-        /// Always as long, so that clients take turns.
+        /// A constant time, so that clients take turns.
         Always(f64),
     }
 
-    /// Clients that think and then wait for the log, which takes all who wait when it begins a commit, or one at a time.
+    /// Clients that think and then wait for the log. The log serves all that wait when it begins a commit, or one at a time.
     #[derive(Debug, Clone, Copy)]
     struct Network {
         clients: usize,
@@ -149,14 +150,14 @@ mod tests {
             }
         }
 
-        /// Requests per second, and the commits.
+        /// Runs the clients; returns requests per second, and the commits.
         fn run(&self) -> (f64, Commits) {
             let mut random = SmallRng::seed_from_u64(self.clients as u64);
             let mut pause = || match self.think {
                 Think::Random(mean) => Exp::new(1.0 / mean).unwrap().sample(&mut random),
                 Think::Always(time) => time,
             };
-            // When each client asks next. Those who always wait as long begin one after the other.
+            // Moments of the clients' next requests. Clients with a constant time begin one after the other.
             let mut asks: Vec<f64> = (0..self.clients)
                 .map(|i| pause() + i as f64 * COMMIT / 2.0)
                 .collect();
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    /// The limits that a recording predicts for so many threads, in parts of the limit that such a log has in truth.
+    /// Limits that a recording predicts for `threads` threads, as parts of the true limit of this log.
     fn predicted((rate, of): &(f64, Commits), threads: usize, full: f64) -> Room {
         let utilization = of.commits.sum / of.seconds;
         let of = Commits {
@@ -207,8 +208,8 @@ mod tests {
         }
     }
 
-    /// Each limit is told within 10 %, from each number of clients under each load: as the one limit where the recording tells what
-    /// commits do, else as the end of the range that is meant for such a log. How clients ask makes no difference.
+    /// Each limit is predicted within 10 %, from each number of clients under each load. It is the only limit if the recording shows how
+    /// commits work, else the end of the range that is meant for such a log. The clients' timing makes no difference.
     #[test]
     fn the_limit_of_a_log_is_predicted_from_any_load() {
         let (mut told, mut ranges) = (0, 0);
@@ -224,7 +225,7 @@ mod tests {
                             think,
                         };
                         let recording = network.run();
-                        // Of more clients than threads only as many are at the log.
+                        // With more clients than threads only as many requests as threads are at the log.
                         let more = ALL.into_iter().zip(limits).filter(|(n, _)| *n >= clients);
                         for (threads, full) in more {
                             let of = predicted(&recording, threads, full);
@@ -234,7 +235,7 @@ mod tests {
                                 "{threads} threads, {network:?}: {of:?}"
                             );
                             let is_random = matches!(think, Think::Random(_));
-                            // Nobody can tell of two, and many who come at random meet.
+                            // Two clients prove nothing, and many that ask at random do meet.
                             if clients <= 2 && threads > 2 {
                                 assert!(!of.is_known(), "{network:?} {of:?}");
                             }
@@ -253,7 +254,7 @@ mod tests {
         println!("one limit in {told} recordings, a range in {ranges}: all within 10 %");
     }
 
-    /// Two clients that take turns: each commit serves one, and the next one waits for it.
+    /// Two clients take turns: each commit serves one, and the next one waits for it.
     #[test]
     fn clients_that_take_turns_prove_nothing() {
         for group in [true, false] {
@@ -268,7 +269,7 @@ mod tests {
             assert!(of.waits.sum > 1.5 * of.commits.sum);
             let full = Network::at_its_limit(8, group).run().0;
             let Room { least, most, .. } = predicted(&recording, 8, full);
-            // Half of eight threads are in each commit of a log that takes all.
+            // Half of eight threads are in each commit of a log that serves all that wait.
             assert!((most / least - 4.0).abs() < 0.1, "{least} {most}");
             let truth = if group { most } else { least };
             assert!((truth - 1.0).abs() < 0.1, "{least} {most}");
@@ -301,18 +302,18 @@ mod tests {
         let commits = [(8e-3, 1000)];
         // Requests share commits.
         assert_eq!(of(&[(12e-3, 2000)], &commits), [2.0, 2.0]);
-        // One in ten waits for three commits.
+        // A tenth of the requests waits for three commits.
         assert_eq!(of(&[(8e-3, 900), (24e-3, 100)], &commits), [1.0, 1.0]);
-        // The longest wait in a log that takes all is two commits.
+        // The longest possible wait in a log that serves all that wait is two commits.
         assert_eq!(of(&[(8e-3, 500), (16e-3, 500)], &commits), [1.0, 4.0]);
-        // One in a hundred was delayed elsewhere.
+        // A hundredth of the requests was delayed elsewhere.
         assert_eq!(of(&[(8e-3, 990), (24e-3, 10)], &commits), [1.0, 4.0]);
-        // Slow commits make slow waits: for each of them one request that it serves and one that comes meanwhile.
+        // Slow commits cause slow waits: each has one request that it serves and one that comes meanwhile.
         let slow = [(8e-3, 900), (80e-3, 100)];
         assert_eq!(of(&[(8e-3, 800), (140e-3, 200)], &slow), [1.0, 4.0]);
         assert_eq!(of(&[(8e-3, 700), (240e-3, 300)], &slow), [1.0, 1.0]);
         assert_eq!(of(&[], &commits), [1.0, 1.0]);
-        // Commits that nobody waited for count, too.
+        // Commits that no request waited for count, too.
         assert_eq!(room(&[(12e-3, 2000)], &commits).now, Some(2.0));
         assert_eq!(room(&[(12e-3, 100)], &commits).now, Some(0.1));
         assert_eq!(room(&[], &commits).now, None);

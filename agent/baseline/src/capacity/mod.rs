@@ -1,4 +1,4 @@
-//! How much more load a server can take, from recordings of it.
+//! Capacity: the load that a server can take beyond the present one, from recordings of it.
 
 mod group_commit;
 mod several;

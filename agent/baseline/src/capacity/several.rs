@@ -1,8 +1,8 @@
 //! The capacity of a server from recordings of it under several loads: two laws side by side.
 //!
-//! The law of the bottleneck knows the resources that are measured, and nothing of others, such as locks. The Universal Scalability Law
-//! knows nothing of resources, and follows whatever slowed the server down. Each may miss a limit, so that the smaller one is told. Where
-//! the first law has a range, because a recording does not tell what the commits of a log can serve, both ends are compared.
+//! The law of the bottleneck uses the resources that are measured, and misses others, such as locks. The Universal Scalability Law uses no
+//! resources, and follows everything that slowed the server down. Each may miss a limit, so the smaller one is reported. The first law has
+//! a range if a recording does not show how many requests a commit of a log can serve; then both ends are compared.
 
 use crate::capacity::utilization::{Capacity, capacity};
 use crate::recording::Metadata;
@@ -10,28 +10,28 @@ use crate::series::SeriesSet;
 use nfscope_stats::{Load, MIN_LOADS, Scalability, scalability};
 use serde::Serialize;
 
-/// A limit that is further than this from the highest rate that was seen is a guess.
+/// Factor to the highest observed rate from which on a limit is a guess.
 const FAR: f64 = 2.0;
-/// So many rows of predictions beyond the data.
+/// Rows of predictions beyond the data.
 const BEYOND: usize = 3;
 
-/// One recording.
+/// A recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Name of the recording.
     pub name: String,
-    /// Its load.
+    /// Load of the recording.
     #[serde(flatten)]
     pub load: Load,
     /// Mean time of a request in the server, in seconds.
     pub residence: f64,
 }
 
-/// Which law tells the smaller limit.
+/// Law that has the smaller limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Law {
-    /// A resource that saturates.
+    /// Law of the bottleneck: a resource that saturates.
     Bottleneck,
     /// The Universal Scalability Law.
     Scalability,
@@ -40,16 +40,16 @@ pub enum Law {
 /// The smaller limit of both laws in requests per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Limit {
-    /// If no commit of a log can serve more requests than now; equal to `most` where that makes no difference.
+    /// Limit if no commit of a log can serve more requests than now; equal to `most` if that makes no difference.
     pub least: f64,
-    /// If commits serve all who wait.
+    /// Limit if commits serve all that wait.
     pub most: f64,
     /// The law that has `most`. A lower `least` is always by the law of the bottleneck.
     pub law: Law,
 }
 
 impl Limit {
-    /// The smaller one of the limit by measured resources and that by the Universal Scalability Law; `None` where neither has one.
+    /// Smaller one of the limit by measured resources and that by the Universal Scalability Law; `None` if neither has one.
     pub fn smaller(bottleneck: &Capacity, scalability: Option<f64>) -> Option<Limit> {
         let by_resource = bottleneck.limits().map(|[least, most]| Limit {
             least,
@@ -71,7 +71,7 @@ impl Limit {
         })
     }
 
-    /// True if it is one number, and no range.
+    /// Returns true if the limit is one number, and not a range.
     pub fn is_known(&self) -> bool {
         self.least == self.most
     }
@@ -82,21 +82,21 @@ impl Limit {
 pub struct Loads {
     /// The recordings, the smallest load first.
     pub points: Vec<Point>,
-    /// What the recording with the highest rate says of its resources.
+    /// Resources in the recording with the highest rate.
     pub bottleneck: Capacity,
     /// The Universal Scalability Law; `None` for fewer than three loads, or loads that are too similar.
     pub scalability: Option<Scalability>,
-    /// The lowest and the highest limit by that law when any one recording is left out; `None` for fewer than four.
+    /// Lowest and highest limit by that law when any one recording is left out; `None` for fewer than four.
     pub without_one: Option<[f64; 2]>,
-    /// The smaller limit; `None` where neither law has one.
+    /// Smaller limit; `None` if neither law has one.
     pub limit: Option<Limit>,
-    /// What makes the result less certain.
+    /// Reasons for doubt about the result.
     pub caveats: Vec<String>,
 }
 
 impl Loads {
-    /// The rate with so many requests in the server by the law of the bottleneck, if commits serve no more than now, and if they serve
-    /// all who wait: what it was under the smallest load, as long as no resource is saturated.
+    /// Rate with `in_server` requests in the server by the law of the bottleneck: if commits serve no more than now, and if they serve all
+    /// that wait. A request takes as long as under the smallest load, as long as no resource is saturated.
     pub fn by_bottleneck(&self, in_server: f64) -> [f64; 2] {
         let least = self.points.iter().map(|p| p.residence);
         let free = in_server / least.fold(f64::INFINITY, f64::min);
@@ -104,14 +104,14 @@ impl Loads {
         limits.map_or([free; 2], |limits| limits.map(|limit| free.min(limit)))
     }
 
-    /// Numbers of requests in the server beyond the data, at which both laws are told.
+    /// Numbers of requests in the server beyond the data, for which both laws give predictions.
     pub fn beyond(&self) -> impl Iterator<Item = f64> {
         let last = self.points.last().map_or(1.0, |p| p.load.in_server);
         (1..=BEYOND as i32).map(move |i| last * 2f64.powi(i))
     }
 }
 
-/// The capacity from these recordings; `None` if one has no requests, or there is none.
+/// Capacity from these recordings; `None` if there is none, or if one has no requests.
 pub fn several(all: &[SeriesSet]) -> Option<Loads> {
     let mut each = all
         .iter()
@@ -129,7 +129,7 @@ pub fn several(all: &[SeriesSet]) -> Option<Loads> {
             residence: of.residence,
         })
         .collect();
-    // Utilization tells most of a limit where it is highest.
+    // Utilization determines a limit best where it is highest.
     let (_, bottleneck) = each.iter().max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
     let loads: Vec<Load> = points.iter().map(|p| p.load).collect();
     let highest = bottleneck.rate;
@@ -179,7 +179,7 @@ fn without_one(loads: &[Load]) -> Option<[f64; 2]> {
             .collect();
         scalability(&rest).and_then(|s| s.max_rate)
     });
-    // One that shows no limit makes the range endless, and it is not told.
+    // A load without a limit makes the range endless, so it is left out of the result.
     let limits = limits.collect::<Option<Vec<f64>>>()?;
     Some([
         limits.iter().copied().fold(f64::INFINITY, f64::min),
@@ -187,7 +187,7 @@ fn without_one(loads: &[Load]) -> Option<[f64; 2]> {
     ])
 }
 
-/// Recordings of different servers are no loads of one.
+/// Caveats about recordings of different servers, which are not loads of one server.
 fn differences(all: &[&Metadata], threads: &[f64]) -> Vec<String> {
     let first = all[0];
     [

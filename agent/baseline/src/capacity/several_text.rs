@@ -10,7 +10,7 @@ use nfscope_text::wrap::wrap;
 
 const WIDTH: usize = 80;
 
-/// What `nfscope capacity` prints of several recordings.
+/// Text of `nfscope capacity` for several recordings.
 pub fn render_several(of: &Loads) -> String {
     let per_second = |v: f64| format!("{}/s", rate(v));
     let by_bottleneck = |n: f64| format!("{}/s", range(of.by_bottleneck(n)));
@@ -127,7 +127,7 @@ fn its_limit(r: &Resource) -> String {
     }
 }
 
-/// Which limit counts.
+/// Sentence about the limit that counts.
 fn smaller(of: &Loads, limit: &Limit) -> String {
     let by = match limit.law {
         Law::Bottleneck => "law of the bottleneck",

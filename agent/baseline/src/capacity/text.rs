@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 const WIDTH: usize = 80;
 
-/// What `nfscope capacity` prints.
+/// Text of `nfscope capacity`.
 pub fn render(c: &Capacity, metadata: &Metadata) -> String {
     let mut out = format!(
         "{} on {}: {} requests per second, {} each, {:.1} in the server on average\n\n",
@@ -67,7 +67,7 @@ fn name(c: &Capacity, r: &Resource) -> String {
     }
 }
 
-/// A rate, or both ends of it.
+/// Text of a rate, or of both its ends.
 pub(super) fn range([least, most]: [f64; 2]) -> String {
     match least == most {
         true => rate(most),

@@ -13,17 +13,17 @@ use nfscope_stats::{CONFIDENCE, MIN_WINDOWS};
 use nfscope_text::units::{many, rate as rate_text};
 use serde::Serialize;
 
-/// With a lower utilization the maximum rate cannot be estimated reliably.
+/// Least utilization for a reliable estimate of the maximum rate.
 const MIN_RELIABLE_UTILIZATION: f64 = 0.1;
-/// A limit beyond so many times the observed rate is extrapolated.
+/// Factor to the observed rate beyond which a limit is extrapolated.
 pub(super) const FAR: f64 = 3.0;
 
-/// Whether a limit is further than that from the observed rate.
+/// Returns true if a limit is more than [`FAR`] times the observed rate.
 pub(super) fn is_far(limit: f64, observed: f64) -> bool {
     limit > FAR * observed
 }
 
-/// A note on such a limit in a sentence; empty for others.
+/// Note on such a limit in a sentence; empty for others.
 pub(super) fn far(limit: f64, observed: f64) -> &'static str {
     match is_far(limit, observed) {
         true => " (extrapolated)",
@@ -31,12 +31,12 @@ pub(super) fn far(limit: f64, observed: f64) -> &'static str {
     }
 }
 
-/// A resource that is busy for longer than this part of the time may be the limit, even if it may serve several requests at once.
+/// Least part of the time in use from which on a resource may be the limit, even if it may serve several requests at once.
 const BUSY: f64 = 0.9;
-/// A resource with a lower utilization does not limit the load.
+/// Least utilization of a resource that can limit the load.
 const MIN_UTILIZATION: f64 = 0.001;
 
-/// The families that are read from a recording.
+/// Families of a recording that the estimate reads.
 pub const FAMILIES: &[&Info] = &[
     &f::RPC_DURATION.info,
     &f::RPC_QUEUE.info,
@@ -52,7 +52,7 @@ pub const FAMILIES: &[&Info] = &[
 /// A resource that requests use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Resource {
-    /// For example threads, CPUs, log of ext4 vda, block device vda.
+    /// Name, for example threads, CPUs, log of ext4 vda, block device vda.
     pub name: String,
     /// Share of the time in which it was busy, 0 to 1.
     pub utilization: f64,
@@ -60,26 +60,27 @@ pub struct Resource {
     pub interval: Option<[f64; 2]>,
     /// Utilization in the busiest window.
     pub peak: f64,
-    /// Requests per second at a utilization of 1; of a log with as many requests in a commit as threads allow, unless the recording
+    /// Requests per second at a utilization of 1. For a log this counts as many requests per commit as threads allow, unless the recording
     /// shows commits of one.
     pub max_rate: f64,
-    /// The same of a log whose commits serve no more requests than now; `None` where the recording tells which of both it is.
+    /// Requests per second at a utilization of 1, if the commits of this log serve no more requests than now; `None` if the recording shows
+    /// how commits work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rate_at_least: Option<f64>,
-    /// Of a log that requests waited for: how many each of its commits served on average.
+    /// Mean number of requests that each commit served, for a log that requests waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_commit: Option<f64>,
     /// Servers that work side by side: threads, CPUs.
     pub servers: f64,
     /// Requests per second from which on waits grow faster than the load: three service times (M/M/c).
     pub knee_rate: f64,
-    /// Its 95 % confidence interval, from that of the utilization.
+    /// 95 % confidence interval of `knee_rate`, from that of the utilization.
     pub knee_interval: Option<[f64; 2]>,
-    /// Why the maximum rate is no hard limit, if it is none.
+    /// Reason why the maximum rate is not a hard limit, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'static str>,
-    /// The limit is further than three times the observed rate, or nobody waited for the resource: what happens there is not in the
-    /// recording.
+    /// True if the limit is more than three times the observed rate, or if no request waited for the resource: the recording does not show
+    /// the server there.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub extrapolated: bool,
 }
@@ -97,31 +98,30 @@ pub struct Capacity {
     pub threads: f64,
     /// Resources: those with a hard limit in the order in which they saturate, then those that may serve more.
     pub resources: Vec<Resource>,
-    /// Why the result may be wrong.
+    /// Reasons for doubt about the result.
     pub caveats: Vec<String>,
-    /// What the result assumes.
+    /// Assumptions of the result.
     pub assumptions: Vec<&'static str>,
 }
 
 impl Capacity {
-    /// The first resource with a hard limit to saturate.
+    /// Resource with a hard limit that saturates first.
     pub fn first(&self) -> Option<&Resource> {
         self.resources.iter().find(|r| r.note.is_none())
     }
 
-    /// The one whose lower end is the lowest, of those with a hard limit.
+    /// Resource with the lowest lower end among those with a hard limit.
     pub fn least(&self) -> Option<&Resource> {
         let hard = self.resources.iter().filter(|r| r.note.is_none());
         hard.min_by(|a, b| a.least().total_cmp(&b.least()))
     }
 
-    /// The lowest limits of those with a hard limit, in requests per second: if commits serve no more than now, and if they serve all who
-    /// wait.
+    /// Lowest hard limits in requests per second: if commits serve no more than now, and if they serve all that wait.
     pub fn limits(&self) -> Option<[f64; 2]> {
         Some([self.least()?.least(), self.first()?.max_rate])
     }
 
-    /// Others with a hard limit that saturate earlier if their commits serve no more requests than now.
+    /// Other resources with a hard limit that saturate earlier if their commits serve no more requests than now.
     pub fn maybe_earlier(&self) -> impl Iterator<Item = &Resource> {
         let first = self.first();
         let earlier = move |r: &&Resource| {
@@ -133,12 +133,12 @@ impl Capacity {
 }
 
 impl Resource {
-    /// The lower end of its limit: the limit itself where it is known.
+    /// Lower end of the limit: the limit itself if it is known.
     pub fn least(&self) -> f64 {
         self.max_rate_at_least.unwrap_or(self.max_rate)
     }
 
-    /// What its commits serve now, as the end of a sentence: `one request`, `1.30 requests`.
+    /// Requests that a commit serves now, as the end of a sentence: `one request`, `1.30 requests`.
     pub fn commits_serve(&self) -> String {
         let n = self.requests_per_commit.unwrap_or(0.0);
         match (0.995..1.005).contains(&n) {
@@ -161,7 +161,7 @@ const ASSUMPTIONS: [&str; 6] = [
 
 const PARALLEL: &str = "may serve several requests at once: the maximum rate may be higher";
 
-/// A log whose writes take more than this part of the time makes several at once.
+/// Part of the time from which on a log counts as making several writes at once: its writes take more time than there is.
 const IN_TURN: f64 = 1.05;
 
 /// Estimates the capacity; `None` without requests.
@@ -177,7 +177,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             if sum <= 0.0 || all <= 0.0 {
                 return;
             }
-            // The two are read at slightly different times.
+            // The two counters are read at slightly different times.
             let utilization = (sum / all).min(1.0);
             if utilization < MIN_UTILIZATION {
                 return;
@@ -251,7 +251,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             .room(),
             _ => Room::NONE,
         };
-        // A log for which requests queue is a limit, unless it wrote several blocks at once: then its writes have more time than there is.
+        // A log that requests queue for is a limit, unless it wrote several blocks at once: then its writes take more time than there is.
         let overlap = writes
             .as_ref()
             .is_some_and(|w| w.sums.iter().sum::<f64>() > IN_TURN * c.lengths.iter().sum::<f64>());
@@ -282,7 +282,7 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
             || r.max_rate_at_least.is_some()
             || r.name == "threads" && unwaited;
     }
-    // The limit of the server comes first, before resources that may serve many times as much.
+    // Hard limits come first, before resources that may serve many times as much.
     resources.sort_by(|a, b| {
         let soft = a.note.is_some().cmp(&b.note.is_some());
         soft.then(a.max_rate.total_cmp(&b.max_rate))
@@ -298,10 +298,10 @@ pub fn capacity(c: &SeriesSet) -> Option<Capacity> {
     })
 }
 
-/// A wait for a thread of less than this share of the time in the server: nobody waited.
+/// Share of the time in the server below which a wait for a thread counts as none.
 const NOBODY: f64 = 0.02;
 
-/// True if hardly a request waited for a thread.
+/// Returns true if hardly a request waited for a thread.
 fn no_thread_was_waited_for(c: &SeriesSet, residence: f64) -> bool {
     let waits = c.histograms(&f::RPC_QUEUE, |_| true);
     waits
@@ -309,8 +309,8 @@ fn no_thread_was_waited_for(c: &SeriesSet, residence: f64) -> bool {
         .is_some_and(|mean| mean < NOBODY * residence)
 }
 
-/// The utilization at which a request waits three service times in a queue with so many servers and random arrivals (M/M/c): 0.75
-/// with one, closer to 1 with more.
+/// Utilization at which a request waits three service times in a queue with this number of servers and random arrivals (M/M/c): 0.75 with
+/// one, closer to 1 with more.
 pub fn knee(servers: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
@@ -356,7 +356,7 @@ fn caveats(resources: &[Resource], c: &SeriesSet, unwaited: bool) -> Vec<String>
     }
     let until = first.map_or(f64::INFINITY, |r| r.max_rate);
     for r in resources.iter().filter(|r| r.note.is_none()) {
-        // What saturates late whatever its commits do is of no interest.
+        // A resource that saturates late in either case is left out.
         let Some(least) = r.max_rate_at_least.filter(|least| *least <= until) else {
             continue;
         };

@@ -4,7 +4,7 @@ use nfscope_model::Scheme;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a window cannot be encoded or decoded.
+/// Error of a window that cannot be encoded or decoded.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a window cannot be decoded: {0}")]
 pub struct CodecError(pub(super) &'static str);
@@ -37,15 +37,15 @@ pub(super) struct Columns {
     pub counts: Vec<u64>,
 }
 
-/// The unit of a number in a column.
+/// Unit of a number in a column.
 pub(super) enum Unit {
     One = 0,
     Nanosecond = 1,
-    /// Take the next number of `exact`.
+    /// The number is the next one of `exact`.
     Exact = 2,
 }
 
-/// True if the values of the family are seconds, which are stored with a resolution of one nanosecond.
+/// Returns true if the values of the family are seconds, which are stored with a resolution of one nanosecond.
 pub fn in_seconds(family: &str) -> bool {
     family.ends_with("_seconds") || family.ends_with("_seconds_total")
 }

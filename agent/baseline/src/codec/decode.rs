@@ -10,14 +10,14 @@ const LARGEST: u64 = 64 << 20;
 /// Limit for the series of one window.
 const MOST_POINTS: usize = 1 << 20;
 
-/// Limit for the values of one bucket in one window: sums of 65,536 windows fit into 64 bits. A server that is a million times as busy
-/// as any stays below.
+/// Limit for the values of one bucket in one window: sums of 65,536 windows fit into 64 bits. Even a server with a million times the load
+/// of any present one stays below.
 const MOST_VALUES: u64 = 1 << 48;
 
 /// Decodes the samples of the series that `keep` selects.
 ///
 /// # Errors
-/// When the bytes are no valid window.
+/// When the bytes are not a valid window.
 pub fn decode(data: &[u8], keep: impl Fn(u32) -> bool) -> Result<Vec<(u32, Sample)>, CodecError> {
     let mut plain = Vec::with_capacity(4 * data.len());
     DeflateDecoder::new(data)

@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! Encoded windows are decoded unchanged.
 
 use crate::codec::decode::decode;
 use crate::codec::encode::encode;
@@ -113,14 +113,14 @@ fn what_cannot_be_a_window_is_refused() {
     let data = encode(samples.iter().map(|(id, p)| (*id, true, p))).unwrap();
     assert!(decode(&data[..data.len() / 2], |_| true).is_err());
     assert!(decode(b"no window", |_| true).is_err());
-    // Whatever bits fall over: an error or other numbers, never a panic.
+    // Flipped bits give an error or other numbers, never a panic.
     for _ in 0..2_000 {
         let mut bad = data.clone();
         let at = rng.random_range(0..bad.len());
         bad[at] ^= 1 << rng.random_range(0..8);
         let _ = decode(&bad, |_| true);
     }
-    // Bytes that are a window's, and what they say cannot be.
+    // These bytes have the form of a window, but an impossible content.
     let decoded = |scheme: Scheme, counts: &[(u16, u64)]| {
         let sample = Sample::Histogram {
             scheme,
@@ -182,7 +182,7 @@ fn windows_in_existing_stores_are_read() {
         (
             4,
             Sample::Histogram {
-                // Of before there were edges at powers of ten.
+                // A scheme from before there were edges at powers of ten.
                 scheme: Scheme::TIME.undivided(),
                 counts: vec![(3, 7), (40, 300)],
                 sum: 2.5e-3,
@@ -196,7 +196,7 @@ fn windows_in_existing_stores_are_read() {
         1, 0, 0, 0, 0, 0, 0, 248, 191, // Exact numbers.
         3, 2, 3, 36, 2, 7, 172, 2, // Buckets and their counts.
     ];
-    // One block of deflate: final and not compressed, then length and its complement.
+    // A single block of deflate: final and not compressed, then length and its complement.
     let len = stored.len() as u16;
     let mut data = vec![1];
     data.extend(len.to_le_bytes());

@@ -4,7 +4,7 @@ use crate::compare::quantities::phases;
 use crate::series::SeriesSet;
 use nfscope_model::{family as f, phase};
 
-/// The share of each phase in the change of the mean; empty where phases or operations were not measured on both sides.
+/// Share of each phase in the change of the mean; empty if phases or operations were not measured on both sides.
 pub(super) fn shares(
     before: &SeriesSet,
     after: &SeriesSet,

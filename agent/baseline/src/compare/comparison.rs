@@ -15,7 +15,7 @@ use nfscope_model::family as f;
 use nfscope_model::family::Info;
 use nfscope_stats::Interval;
 
-/// From this share on all WRITEs ask to be stable.
+/// Share of stable WRITEs from which on all count as stable.
 const ALL: f64 = 0.999;
 
 /// The families that a comparison reads from a recording.
@@ -93,7 +93,7 @@ pub fn compare_sides(sides: &Sides, options: &Options) -> Comparison {
     c
 }
 
-/// True where every WRITE of both sides asked to be stable.
+/// Returns true if every WRITE of both sides asked to be stable.
 fn stable(rows: &[Row]) -> bool {
     let share = |r: &&Row| r.subject == Subject::SyncWrites && r.quantity == Quantity::Share;
     let all = |side: Option<Interval>| side.is_some_and(|i| i.value >= ALL);
@@ -105,7 +105,7 @@ fn stable(rows: &[Row]) -> bool {
 fn side(all: &[SeriesSet]) -> Side {
     let operations = |c: &SeriesSet| {
         let all = c.histograms(&f::OP_DURATION, |_| true);
-        // Without a server there are those of the client's workload.
+        // Without a recorded server the operations are those of the client's workload.
         let all = all.or_else(|| c.histograms(&workload::DURATION, |_| true));
         all.map_or(0.0, |s| s.count())
     };

@@ -4,8 +4,8 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use std::collections::BTreeSet;
 
-/// Facts that say whether two recordings of one host are of the same server. A fact that only one of them has makes them differ: how much
-/// recordings of another server vary says nothing of this one.
+/// Facts that show whether two recordings of one host are of the same server. A fact that only one of them has makes them differ, because
+/// the variance of recordings of another server does not apply to this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     host: String,
@@ -18,7 +18,7 @@ pub struct Configuration {
     not_durable: BTreeSet<[String; 2]>,
     /// Logs on a device of their own: file system and volume.
     separate_logs: BTreeSet<[String; 2]>,
-    /// Logs beside their data.
+    /// Logs on the same device as their data.
     other_logs: BTreeSet<[String; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl Configuration {
     }
 }
 
-/// The labels of those that were set in any window, or in none.
+/// Labels of the gauges that were set in any window, or in none.
 fn named(all: &[([&str; 2], f64)], set: bool) -> BTreeSet<[String; 2]> {
     let wanted = all.iter().filter(|(_, n)| (*n > 0.0) == set);
     wanted

@@ -12,17 +12,17 @@ use nfscope_model::family as f;
 use nfscope_text::units::{percent, rate};
 use std::collections::BTreeMap;
 
-/// Loads that differ by more than this factor count as different.
+/// Factor from which on two loads count as different.
 const LOAD: f64 = 1.2;
-/// Mixes of operations count as different if more than this share of the operations differs.
+/// Share of operations that differ, from which on two mixes count as different.
 const MIX: f64 = 0.1;
-/// Clients count as different if more than this share of the operations moved from some to others.
+/// Share of operations that moved from some clients to others, from which on the clients count as different.
 const MOVED: f64 = 0.1;
-/// Both counters of a coverage are not read at once: a smaller share may be that.
+/// Share of untimed operations up to which the reason may be that both counters of a coverage are not read at once.
 const UNTIMED: f64 = 0.01;
 
-/// Every difference between the two sides. Of several recordings the first of each side is held against the first of the other,
-/// the second against the second; what an earlier pair has is not told again.
+/// Finds every difference between the two sides. The first recording of each side is compared with the first of the other, the second with
+/// the second. A difference of an earlier pair is not reported again.
 pub(super) fn find(
     sides: &Sides,
     rows: &[Row],
@@ -72,14 +72,15 @@ pub(super) fn find(
     all
 }
 
-/// Other operations, sizes and stabilities: those that move any quantity by as much as matters, and another mix of a tenth of all.
+/// Other operations, sizes and stabilities: those that move any quantity by a relevant factor, and a mix that differs by a tenth of all
+/// operations.
 fn work(mix: &Mix, rows: &[Row], options: &Options, all: &mut Vec<Caveat>) {
     let explained = rows.iter().filter(|r| r.ratio.is_some()).filter_map(|r| {
         let explained = mix.explains(&r.subject, &r.quantity)?;
         (!explained.is_nothing(options.min_effect)).then_some(explained.causes)
     });
     for cause in mix.moved(MIX).into_iter().chain(explained.flatten()) {
-        // The mix of one version's operations is told with that of all.
+        // The mix of one version's operations is reported with that of all.
         let is_known = |w: &Caveat| match cause.kind {
             "mix" => w.kind == "mix",
             _ => *w == cause,
@@ -144,7 +145,7 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
             });
         }
     }
-    // Work, load and times of nothing differ from all others, and tell nothing.
+    // An empty recording differs from all others in work, load and times, which shows nothing.
     if empty {
         return w;
     }
@@ -205,7 +206,7 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
                 ),
             );
         }
-        // A workload is not recorded between its repeats.
+        // A workload is not recorded between its repeats, so those gaps do not count.
         let missing = match c.metadata.labels.contains_key(workload::NAME) {
             true => c.untimed,
             false => c.missing(),
@@ -224,7 +225,8 @@ fn of_two(before: &SeriesSet, after: &SeriesSet, reversed: bool) -> Vec<Caveat> 
     w
 }
 
-/// How much of the load moved from some clients to others. Their number alone says little: one that comes or goes may do nothing.
+/// Part of the load that moved from some clients to others. The number of clients alone shows little: one that comes or goes may do
+/// nothing.
 fn moved(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let of = |c: &SeriesSet| -> BTreeMap<String, f64> {
         let all = c.sums(&f::CLIENT_OPS);
@@ -280,7 +282,7 @@ fn load(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(&'static str
     }
 }
 
-/// Operations that the kernel counted and the probes did not time are in no latency.
+/// Caveat about operations that the kernel counted and the probes did not time: they are in no latency.
 fn coverage(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     for ([version], counted) in c.sums(&f::KERNEL_OPS) {
         let timed = c.total(&f::TIMED_OPS, |[v]| v == version);
@@ -294,7 +296,7 @@ fn coverage(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String
     }
 }
 
-/// Events that the probes lost make counts too low.
+/// Caveat about events that the probes lost, which make counts too low.
 fn lost(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     let missed = |[_, why]: [&str; 2]| matches!(why, "recursion" | "record" | "map_full");
     let lost = c.total(&f::EVENTS_LOST, missed);

@@ -1,4 +1,5 @@
-//! The course of a recording: steady, or with a warm-up, a ramp or a step. A recording that is not steady is of several servers.
+//! The trend of a recording: steady, or with a warm-up, a ramp or a step. A recording that is not steady mixes several states of the
+//! server.
 
 use crate::compare::labels;
 use crate::compare::sides::Sides;
@@ -7,21 +8,21 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use nfscope_text::units::{rate, seconds};
 
-/// Parts of a recording that differ by less than this factor are alike.
+/// Factor between parts of a recording below which they count as alike.
 const DRIFT: f64 = 1.25;
-/// A slope or a step is no chance from so many standard errors on: the place of a step is chosen among all.
+/// Standard errors from which on a slope or a step is not chance. The limit is high, because the place of a step is chosen among all.
 const SURE: f64 = 5.0;
-/// Recordings that are nearly as long as a day, in seconds, have its wave, which is no course of its own.
+/// Length in seconds from which on a recording has the wave of the day, which is not a trend of its own.
 const DAY: f64 = 0.75 * 86_400.0;
-/// Fewer windows have no course.
+/// Least number of windows for a trend.
 const FEWEST: usize = 20;
-/// A warm-up has so many windows at least, and no more than this part of all.
+/// Least number of windows of a warm-up; then its largest part of all windows.
 const WARM: usize = 3;
 const MOST: f64 = 1.0 / 3.0;
-/// A warm-up is further from the rest than so many standard deviations of single windows.
+/// Distance of a warm-up from the rest, in standard deviations of single windows.
 const FAR: f64 = 3.0;
 
-/// A quantity, window by window: the sum of one thing over the sum of another.
+/// A quantity, window by window: a ratio of two sums.
 struct Line<'a> {
     what: String,
     y: &'a [f64],
@@ -29,7 +30,7 @@ struct Line<'a> {
     show: fn(f64) -> String,
 }
 
-/// Caveats of the latency of the operation with the most time, and of the rate of all.
+/// Finds caveats about the latency of the operation with the most time, and about the rate of all operations.
 pub(super) fn find(side: &str, c: &SeriesSet, say: &mut impl FnMut(&'static str, String)) {
     if c.seconds() >= DAY {
         return;
@@ -153,21 +154,21 @@ impl Line<'_> {
         sum(self.y) / sum(self.x).max(f64::MIN_POSITIVE)
     }
 
-    /// The logarithms of all windows from this one on that have a value.
+    /// Logarithms of all windows from `from` on that have a value.
     fn logarithms(&self, from: usize) -> Vec<f64> {
         let each = self.y.iter().zip(self.x).skip(from);
         let each = each.map(|(y, x)| (y / x).ln());
         each.filter(|v| v.is_finite()).collect()
     }
 
-    /// The values of both halves of what comes from this window on.
+    /// Mean values of both halves of the windows from `from` on.
     fn halves(&self, from: usize) -> [f64; 2] {
         let n = self.y.len();
         let middle = from + (n - from) / 2;
         [from..middle, middle..n].map(|part| self.mean(part))
     }
 
-    /// The course of what comes from this window on; `None` where it is steady.
+    /// Trend of the windows from `from` on; `None` if they are steady.
     fn course(&self, from: usize) -> Option<Course> {
         let of: Vec<f64> = self.logarithms(from);
         let [first, second] = self.halves(from);
@@ -183,11 +184,11 @@ impl Line<'_> {
         fit.is_sure(of.len()).then_some(course)
     }
 
-    /// The number of windows of a warm-up: those without which the mean is known best (MSER: K. P. White, Simulation 69, 1997), if they
-    /// are far from the rest, and the rest is steady.
+    /// Number of windows of a warm-up: those without which the mean has the smallest error (MSER: K. P. White, Simulation 69, 1997). They
+    /// must be far from the rest, and the rest must be steady.
     fn warm_up(&self) -> Option<usize> {
         let all = self.logarithms(0);
-        // A window without a value has no place here.
+        // The method needs a value in each window.
         if all.len() != self.y.len() || all.len() < FEWEST {
             return None;
         }
@@ -207,13 +208,13 @@ fn mean(of: &[f64]) -> f64 {
     of.iter().sum::<f64>() / (of.len() as f64).max(1.0)
 }
 
-/// The sum of squared deviations from the mean.
+/// Sum of squared deviations from the mean.
 fn squares(of: &[f64]) -> f64 {
     let mean = mean(of);
     of.iter().map(|v| (v - mean).powi(2)).sum()
 }
 
-/// The number of first values without which the standard error of the mean of the others is smallest; at most half of all.
+/// Number of first values without which the standard error of the mean of the others is smallest; at most half of all.
 fn cut(of: &[f64]) -> usize {
     let error = |from: usize| squares(&of[from..]) / ((of.len() - from) as f64).powi(2);
     let all = (0..=of.len() / 2).map(|from| (from, error(from)));
@@ -221,18 +222,18 @@ fn cut(of: &[f64]) -> usize {
         .map_or(0, |(from, _)| from)
 }
 
-/// A course that is not steady.
+/// A trend that is not steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
     Ramp,
     Step,
 }
 
-/// A course that was fitted to a series by least squares.
+/// A trend that was fitted to a series by least squares.
 struct Fit {
-    /// The change that it makes: per value, or in all.
+    /// Change by the trend: per value for a line, in all for a step.
     effect: f64,
-    /// The effect is the sum of values, each with a weight: the sum of the squares of these.
+    /// Sum of the squared weights of the values, of which the effect is the weighted sum.
     weights: f64,
     residuals: Vec<f64>,
     /// Sum of the squared residuals.
@@ -264,7 +265,7 @@ impl Fit {
         Fit::new(slope, 1.0 / xx, residuals.collect())
     }
 
-    /// The step at its best place.
+    /// A step at its best place.
     fn step(of: &[f64]) -> Option<Fit> {
         let error = |at: usize| squares(&of[..at]) + squares(&of[at..]);
         let at = (1..of.len()).map(|at| (at, error(at)));
@@ -277,7 +278,7 @@ impl Fit {
         Some(Fit::new(b - a, weights, residuals.collect()))
     }
 
-    /// True where chance does not make such an effect, among residuals that resemble their neighbours as these do.
+    /// Returns true if chance hardly causes such an effect, given the correlation of the residuals.
     fn is_sure(&self, n: usize) -> bool {
         let pairs = self.residuals.windows(2).map(|p| p[0] * p[1]);
         let alike = (pairs.sum::<f64>() / self.squares.max(f64::MIN_POSITIVE)).clamp(0.0, 0.98);
@@ -294,7 +295,7 @@ mod tests {
     use rand::rngs::SmallRng;
     use rand_distr::{Distribution, StandardNormal};
 
-    /// A series around a course with this correlation from window to window and a deviation of 10 %.
+    /// A series around a trend with this correlation from window to window and a deviation of 10 %.
     fn series(random: &mut SmallRng, correlation: f64, course: impl Fn(f64) -> f64) -> Vec<f64> {
         let mut state: f64 = StandardNormal.sample(random);
         let n = 180;
@@ -330,10 +331,10 @@ mod tests {
         all
     }
 
-    /// A name, a course over the time from 0 to 1, and the words that tell it.
+    /// A name, a trend over the time from 0 to 1, and the words of its caveat.
     type Told<'a> = (&'a str, &'a dyn Fn(f64) -> f64, &'a str);
 
-    /// Each course is told as itself in 90 of 100 series, and a steady series has none in as many.
+    /// Each trend is reported as itself in 90 of 100 series, and a steady series has none in as many.
     #[test]
     fn a_ramp_is_a_ramp_and_a_warm_up_is_one() {
         let mut random = SmallRng::seed_from_u64(5);

@@ -7,29 +7,28 @@ use nfscope_model::family as f;
 use nfscope_text::units::{many, percent};
 use std::collections::BTreeMap;
 
-/// Statuses that answer what was asked, or ask the client to wait: that a file does not exist, or exists already, is no failure of
-/// the server.
+/// Statuses that are answers, or ask the client to wait: a file that does not exist, or exists already, is not a failure of the server.
 const ANSWERS: [&str; 8] = [
     "noent", "exist", "same", "not_same", "notempty", "denied", "delay", "jukebox",
 ];
 
-/// Of so many operations the failures per second are compared, too: each additional comparison weakens all tests. The share that failed
-/// is compared of every operation.
+/// Most operations whose failures per second are compared, too: each additional comparison weakens all tests. The share that failed is
+/// compared for every operation.
 pub(super) const WITH_RATE: usize = 4;
 
-/// Of so many operations a caveat tells the failures; another one tells the number of the others.
+/// Most operations whose failures have a caveat each; another caveat has the number of the others.
 const MAX_CAVEATS: usize = 4;
 
-/// From this share of failures on, and from this difference between both sides on, durations of an operation are not those of
-/// the same work.
+/// Least share of failures, and least difference between both sides, from which on durations of an operation are not those of the same
+/// work.
 const MATTERS: f64 = 0.01;
 
 fn is_failure([_, _, status]: [&str; 3]) -> bool {
     !ANSWERS.contains(&status)
 }
 
-/// Per window: operations that failed, and all of them; `None` where the operation was not timed. An operation that never failed
-/// has no series of errors.
+/// Per window: operations that failed, and all of them; `None` if the operation was not timed. An operation that never failed has no series
+/// of errors.
 pub(super) fn of(c: &SeriesSet, version: &str, op: &str) -> Option<(Vec<f64>, Vec<f64>)> {
     let all = c
         .histograms(&f::OP_DURATION, |l| l == [version, op])?
@@ -47,7 +46,7 @@ pub(super) fn dropped(c: &SeriesSet, reason: &str) -> Option<(Vec<f64>, Vec<f64>
     Some((dropped, all))
 }
 
-/// Per window: calls that clients had sent again and that the server answered from its cache, and all requests.
+/// Per window: calls that clients had retransmitted and that the server answered from its cache, and all requests.
 pub(super) fn replays(c: &SeriesSet) -> Option<(Vec<f64>, Vec<f64>)> {
     let replays = unless_unmeasured(c, c.numbers(&f::REPLY_CACHE, |[r]| r == "hit"))?;
     Some((replays, requests(c)?))
@@ -57,13 +56,13 @@ fn requests(c: &SeriesSet) -> Option<Vec<f64>> {
     Some(c.histograms(&f::RPC_DURATION, |_| true)?.counts)
 }
 
-/// A series that does not exist where requests were timed counts nothing.
+/// A missing series counts as zero if requests were timed.
 fn unless_unmeasured(c: &SeriesSet, numbers: Option<Vec<f64>>) -> Option<Vec<f64>> {
     let timed = !c.labels(&f::RPC_DURATION).is_empty();
     numbers.or_else(|| timed.then(|| vec![0.0; c.lengths.len()]))
 }
 
-/// What failed in any of these recordings, the most frequent first.
+/// Subjects that failed in any of these recordings, the most frequent first.
 pub(super) fn subjects(all: &[&SeriesSet]) -> Vec<Subject> {
     let mut failed: BTreeMap<[String; 2], f64> = BTreeMap::new();
     let mut dropped: BTreeMap<String, f64> = BTreeMap::new();
@@ -99,19 +98,19 @@ pub(super) fn subjects(all: &[&SeriesSet]) -> Vec<Subject> {
     subjects
 }
 
-/// True if this is the failures of an operation.
+/// Returns true if the subject is the failures of an operation.
 pub(super) fn is_of_operation(subject: &Subject) -> bool {
     matches!(subject, Subject::Errors { .. })
 }
 
-/// The share of an operation that failed.
+/// Share of an operation that failed.
 pub(super) fn share(c: &SeriesSet, version: &str, op: &str) -> f64 {
     of(c, version, op).map_or(0.0, |(failed, all)| {
         failed.iter().sum::<f64>() / all.iter().sum::<f64>().max(1.0)
     })
 }
 
-/// The share of all operations of these versions that failed.
+/// Share of all operations of these versions that failed.
 pub fn share_of_all(c: &SeriesSet, version: Option<&str>) -> f64 {
     let of = |v: &str| version.is_none_or(|wanted| wanted == v);
     let failed = c.total(&f::OP_ERRORS, |l| of(l[0]) && is_failure(l));
@@ -119,14 +118,14 @@ pub fn share_of_all(c: &SeriesSet, version: Option<&str>) -> f64 {
     failed / all.map_or(1.0, |s| s.count()).max(1.0)
 }
 
-/// How failures change what durations mean.
+/// Effect of failures on the meaning of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failures {
-    /// As many as before, or hardly any.
+    /// Failures are as many as before, or hardly any.
     Same,
-    /// More: shorter durations are no better.
+    /// More failures: shorter durations are no better.
     More,
-    /// Fewer: longer durations are no worse.
+    /// Fewer failures: longer durations are no worse.
     Fewer,
 }
 
@@ -139,7 +138,7 @@ pub(super) fn failures(before: f64, after: f64) -> Failures {
     }
 }
 
-/// Operations of which a relevant share failed: their durations include the failures.
+/// Caveats about operations of which a relevant share failed: their durations include the failures.
 pub(super) fn caveats(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMut(Caveat)) {
     let mut told = 0;
     for subject in subjects(&[before, after]) {
@@ -177,7 +176,7 @@ pub(super) fn caveats(before: &SeriesSet, after: &SeriesSet, say: &mut impl FnMu
     }
 }
 
-/// The statuses of an operation's failures, the most frequent first.
+/// Statuses of an operation's failures, the most frequent first.
 fn statuses(all: &[&SeriesSet], version: &str, op: &str) -> Vec<String> {
     let mut by_status: BTreeMap<&str, f64> = BTreeMap::new();
     for c in all {

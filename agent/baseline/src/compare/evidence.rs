@@ -1,19 +1,19 @@
-//! What one recording says about one quantity.
+//! Evidence of one recording about one quantity.
 
 use nfscope_stats as stats;
 use nfscope_stats::{CONFIDENCE, Estimate, Interval, MIN_WINDOWS};
 
-/// What one recording says about a quantity.
+/// Evidence of a recording about a quantity.
 #[derive(Debug, Clone)]
 pub(super) enum Evidence {
     NotMeasured,
-    /// Measured in enough windows, and zero in all of them.
+    /// The quantity was measured in enough windows, and is zero in all of them.
     None {
-        /// Half an event, which stands for none where a logarithm is needed.
+        /// Half an event, in place of zero where a logarithm is needed.
         half: Estimate,
     },
     TooLittle,
-    /// Of several recordings: present in some, absent in others.
+    /// The quantity is present in some recordings and absent in others.
     Mixed,
     Known {
         estimate: Estimate,
@@ -58,7 +58,7 @@ impl Evidence {
         }
     }
 
-    /// The estimate, or half an event where there was none.
+    /// The estimate, or half an event if there was none.
     pub(super) fn at_least_half(&self) -> Option<&Estimate> {
         match self {
             Evidence::Known { estimate } | Evidence::None { half: estimate } => Some(estimate),
@@ -67,7 +67,8 @@ impl Evidence {
     }
 }
 
-/// What all recordings of one side say together. One that is not known makes the side unknown: to leave it out would be a choice.
+/// Joint evidence of all recordings of one side. A recording without a known value makes the side unknown: leaving it out would be a
+/// choice.
 pub(super) fn of_side(all: &[Evidence]) -> Evidence {
     let first = |is: fn(&Evidence) -> bool| all.iter().find(|e| is(e)).cloned();
     if all.is_empty() {
@@ -77,7 +78,7 @@ pub(super) fn of_side(all: &[Evidence]) -> Evidence {
         .or_else(|| first(|e| matches!(e, Evidence::TooLittle)))
         .or_else(|| {
             let absent = all.iter().filter(|e| matches!(e, Evidence::None { .. }));
-            // Present in some and absent in others: there is no logarithm of zero.
+            // Present in some recordings and absent in others: zero has no logarithm.
             let some = (1..all.len()).contains(&absent.count());
             some.then_some(Evidence::Mixed)
         })

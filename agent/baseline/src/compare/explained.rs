@@ -1,5 +1,5 @@
-//! Changes that something else than a better or worse server may explain: failures, another mix of the work, writes that are not
-//! durable. They have no verdict.
+//! Withdraws verdicts about changes that may have another reason than a better or worse server: failures, another mix of the work, writes
+//! that are not durable.
 
 use crate::compare::cause;
 use crate::compare::course::OneSided;
@@ -17,7 +17,7 @@ fn is_mean(quantity: &Quantity) -> bool {
     matches!(quantity, Quantity::Mean | Quantity::MeanAtOneMix)
 }
 
-/// Failures are often fast: where more operations fail, shorter durations are no better; where fewer fail, longer ones no worse.
+/// Failures are often fast. If more operations fail, shorter durations are no better; if fewer fail, longer ones are no worse.
 pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     if row.quantity.is_count() || !matches!(row.verdict, Verdict::Better | Verdict::Worse) {
         return;
@@ -31,7 +31,7 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
         Subject::Requests { version } => share(&|c| errors::share_of_all(c, Some(version))),
         _ => return,
     };
-    // Had failures taken no time at all, their end would have raised the mean by this factor. What is beyond it is real.
+    // If failures had taken no time at all, their end would have raised the mean by this factor. A change beyond it is real.
     let of_failures = (1.0 - after) / (1.0 - before) * (1.0 + min_effect);
     let longer = is_mean(&row.quantity) && row.ratio.is_some_and(|r| r.low > of_failures);
     let contradicted = match errors::failures(before, after) {
@@ -49,10 +49,11 @@ pub(super) fn by_failures(row: &mut Row, sides: &Sides, min_effect: f64) {
     }
 }
 
-/// A total over operations moves with their mix, and a duration with the size and the stability of what is read or written. A note has
-/// what these change alone, whether a verdict remains or not. Quantiles of a total beside another mix have none.
+/// A total over operations moves with their mix, and a duration with the size and the stability of reads and writes. A note has the change
+/// that these explain alone, whether a verdict remains or not. Quantiles of a total have no verdict beside another mix.
 pub(super) fn by_mix(row: &mut Row, mix: &Mix, min_effect: f64) {
-    // The mean of requests is tested at one mix. Quantiles of a total cannot be: no histogram has the part of each operation in them.
+    // The mean of requests is tested at one mix. Quantiles of a total cannot be tested so, because no histogram has the part of each
+    // operation in them.
     let is_total = matches!(
         row.subject,
         Subject::Requests { .. } | Subject::Queue | Subject::Log { .. }
@@ -93,7 +94,7 @@ fn add(row: &mut Row, text: String) {
 pub(super) const PRICE: &str = "the price of durability: ";
 /// Phases in which a thread waits until data are durable.
 const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
-/// A longer mean is the price of durability where these phases have more than this share of the change.
+/// Share of the change from which on a longer mean in these phases is the price of durability.
 const MOST: f64 = 0.5;
 
 /// A change of an operation, or of the requests and waits that it is most of, where its latency has a course on one side alone.
@@ -124,7 +125,7 @@ pub(super) fn by_durability(row: &mut Row, sides: &Sides, change: Option<&Durabi
         (Verdict::Better, Some(Direction::Unknown)) => {
             "it is not known whether acknowledged writes were durable after"
         }
-        // The verdict stays: durability has a price.
+        // The verdict stays, with a note: durability has a price.
         (Verdict::Worse, Some(Direction::More)) if !is_failure(row) => {
             if let Some(price) = price(row, sides) {
                 add(row, price);
@@ -137,7 +138,7 @@ pub(super) fn by_durability(row: &mut Row, sides: &Sides, change: Option<&Durabi
     row.why = Some(why.into());
 }
 
-/// The part of a longer latency that is the price of durability, if any is.
+/// Note on the part of a longer latency that is the price of durability, if any is.
 fn price(row: &Row, sides: &Sides) -> Option<String> {
     let waits = |share: &f64| *share > MOST;
     let waited = match (&row.subject, &row.quantity) {

@@ -1,37 +1,37 @@
 //! Families of tests, and the level that each of them has.
 //!
-//! Where nobody asks for a primary quantity all rows are one family: Holm's procedure at 5 %, in which a chosen primary quantity has 80 %
-//! of the level. The rest of it is for the others. A primary quantity that somebody asks for is a family of its own at the whole
-//! 5 %, and the others are tested only behind it: a fixed sequence (W. Maurer, L. Hothorn and W. Lehmacher, 1995). What fails is no
-//! question that somebody may leave out. Failures are therefore tested beside the primary quantity, whatever it says, as a third family
-//! with a level of its own. By Bonferroni's inequality the levels of both add up.
+//! Without --primary all rows are one family: Holm's procedure at 5 %, in which a chosen primary quantity has 80 % of the level. The rest
+//! of the level is for the others. A primary quantity of --primary is a family of its own at the whole 5 %, and the others are tested only
+//! after it: a fixed sequence (W. Maurer, L. Hothorn and W. Lehmacher, 1995). Failures must not be left out by that. They are therefore
+//! tested beside the primary quantity, whatever its result is, as a third family with a level of its own. By Bonferroni's inequality the
+//! levels of both add up.
 
 use crate::compare::options::Options;
 use crate::compare::result::{Quantity, Row, Subject, Verdict};
 use nfscope_stats as stats;
 use nfscope_stats::CONFIDENCE;
 
-/// The level of all verdicts together, and of a primary quantity with what is behind it.
+/// Level of all verdicts together, and of a primary quantity with the tests after it.
 pub(super) const LEVEL: f64 = 1.0 - CONFIDENCE;
-/// The level of failures beside a primary quantity.
+/// Level of failures beside a primary quantity.
 pub(super) const FAILURES: f64 = 0.01;
 
-/// What is tested together.
+/// A family of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
-    /// What was to be tested first.
+    /// The quantity of --primary, which is tested first.
     Primary,
-    /// Shares that failed, where something else is to be tested first.
+    /// Shares that failed, if --primary names another quantity.
     Failures,
-    /// Everything else.
+    /// All other tests.
     Rest,
 }
 
 impl Family {
-    /// All of them.
+    /// All families.
     pub(super) const ALL: [Family; 3] = [Family::Primary, Family::Failures, Family::Rest];
 
-    /// Of a row whose p value is corrected.
+    /// Family of a row whose p value is corrected.
     pub(super) fn of(row: &Row, options: &Options) -> Family {
         match &options.primary {
             None => Family::Rest,
@@ -41,7 +41,7 @@ impl Family {
         }
     }
 
-    /// The level of all its tests together.
+    /// Level of all tests of the family together.
     pub(super) fn level(self) -> f64 {
         match self {
             Family::Failures => FAILURES,
@@ -50,7 +50,7 @@ impl Family {
     }
 }
 
-/// True where a rise is bad whatever the reason: the share that failed. More failures per second may be those of more load.
+/// Returns true for a row whose rise is bad whatever the reason: the share that failed. More failures per second may come from more load.
 pub(super) fn is_failure(row: &Row) -> bool {
     let failure = matches!(
         row.subject,
@@ -62,8 +62,8 @@ pub(super) fn is_failure(row: &Row) -> bool {
     failure && row.quantity == Quantity::Share
 }
 
-/// The part of the level of all verdicts that a primary quantity has which nobody asked for; the others share the rest. The same part has
-/// the main response of `nfscope versions`.
+/// Part of the level of all verdicts for a primary quantity that was chosen without --primary; the others share the rest. The main response
+/// of `nfscope versions` has the same part.
 pub(super) const CHOSEN: f64 = 0.8;
 
 /// Weights of the tests of one family in Holm's procedure. Within a family they are equal, unless a primary quantity is among others.
@@ -91,7 +91,7 @@ fn tests_of<R: std::borrow::Borrow<Row>>(
     of.into_iter().zip(weights(&is_primary)).collect()
 }
 
-/// Corrects p values: Holm's procedure in each family, all of them relative to 5 %. What is behind a closed gate is not tested.
+/// Corrects p values: Holm's procedure in each family, all of them relative to 5 %. Rows after a closed gate are not tested.
 pub(super) fn correct(rows: &mut [&mut Row], options: &Options) {
     let [first, failures, rest] = Family::ALL.map(|family| {
         let seen: Vec<&Row> = rows.iter().map(|r| &**r).collect();
@@ -103,7 +103,7 @@ pub(super) fn correct(rows: &mut [&mut Row], options: &Options) {
             .map(|p| (p * LEVEL / family.level()).min(1.0));
         of.iter().map(|(i, _)| *i).zip(relative).collect::<Vec<_>>()
     });
-    // The rest is tested only if all of the primary quantity is found: a fixed sequence of tests, each at the whole level.
+    // The rest is tested only if every row of the primary quantity is found: a fixed sequence of tests, each at the whole level.
     let gate = match options.primary {
         None => 0.0,
         Some(_) if first.is_empty() => 1.0,
@@ -122,16 +122,16 @@ pub(super) fn correct(rows: &mut [&mut Row], options: &Options) {
     }
 }
 
-/// The levels of the test of one row.
+/// Levels of the test of one row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Levels {
-    /// In the first step of Holm's procedure: nothing else is found.
+    /// Level in the first step of Holm's procedure, when nothing else is found.
     pub first: f64,
-    /// In the step that found no more.
+    /// Level in the step that found no more.
     pub last: f64,
 }
 
-/// The levels of each row, whose p values are corrected.
+/// Levels of each row, after the correction of p values.
 pub(super) fn levels(rows: &[&Row], options: &Options) -> Vec<Levels> {
     let mut all: Vec<Levels> = rows
         .iter()

@@ -1,4 +1,4 @@
-//! The headline: what makes the sides incomparable, and then what changed.
+//! The headline: first the differences that make the sides incomparable, and then the changes.
 
 use crate::compare::cause;
 use crate::compare::confounders::first_sentence;
@@ -16,7 +16,7 @@ use nfscope_text::units::{many, seconds};
 /// Most changes that are listed; readers skip longer paragraphs.
 const MOST: usize = 3;
 
-/// Durability, failures and other differences of the work, and then the latency of the operations with the most time.
+/// Paragraph about durability, failures and other differences of the work, and then about the latency of the operations with the most time.
 pub(super) fn paragraph(
     before: &SeriesSet,
     after: &SeriesSet,
@@ -80,7 +80,7 @@ fn latencies(
         let name = labels::subject(subject);
         match headline(rows) {
             Some(row) => {
-                // Phases explain the change of the mean: they are named only if the mean changed in the same direction.
+                // Phases explain the change of the mean, so they are named only if the mean changed in the same direction.
                 let mean = rows.iter().find(|r| r.quantity == Quantity::Mean);
                 let why = match (subject, mean.is_some_and(|m| m.verdict == row.verdict)) {
                     (Subject::Op { version, op }, true) => why(before, after, version, op),
@@ -94,7 +94,7 @@ fn latencies(
             {
                 unknown.push(name);
             }
-            // Nothing is said of what was not tested.
+            // Untested rows are not mentioned.
             None if is_untested(rows) => {}
             None if (rows.iter()).any(|r| r.p.is_some() && !r.quantity.is_count()) => {
                 unchanged.push(name);
@@ -196,7 +196,7 @@ fn sentence_case(text: &str) -> String {
     first.unwrap_or_default() + letters.as_str()
 }
 
-/// The smallest change that the primary quantity, or else the first operation without evidence, would have shown.
+/// Sentence about the smallest change that the primary quantity, or else the first operation without evidence, would have shown.
 fn would_have_found(rows: &[Row]) -> Option<String> {
     let of_ops = rows.iter().filter(|r| {
         let is_op = matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. });
@@ -230,7 +230,7 @@ fn requests(rows: &[Row]) -> impl Iterator<Item = String> {
     })
 }
 
-/// More failures and calls sent again, which no shorter duration makes up for; or fewer.
+/// Sentences about more failures and replays, for which no shorter duration makes up, or about fewer.
 fn failures(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| {
         let verb = match row.verdict {
@@ -270,7 +270,7 @@ const FIRST: [&str; 17] = [
     "weekdays",
 ];
 
-/// Quantities of an operation by rank: the first one that changed represents it.
+/// Quantities of an operation by rank: the first one with a change represents it.
 const ORDER: [Quantity; 5] = [
     Quantity::Quantile { percent: 99 },
     Quantity::Mean,
@@ -308,14 +308,14 @@ fn sentence(name: &str, row: &Row, why: &str) -> String {
     )
 }
 
-/// The phase that accounts for most of the change of the mean, if there is one.
+/// Phase that accounts for most of the change of the mean, if there is one.
 fn why(before: &SeriesSet, after: &SeriesSet, version: &str, op: &str) -> String {
     let shares = cause::shares(before, after, version, op).into_iter();
     let most = shares.max_by(|(_, x), (_, y)| x.total_cmp(y));
     let Some((phase, share)) = most.filter(|(_, share)| *share >= 0.5) else {
         return String::new();
     };
-    // Above 100 % another phase changed in the opposite direction.
+    // Above 100 %, another phase changed in the opposite direction.
     format!(
         "; {:.0} % of the change of the mean is {}",
         (share * 100.0).min(100.0),

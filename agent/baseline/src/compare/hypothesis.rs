@@ -18,10 +18,10 @@ use nfscope_stats as stats;
 use nfscope_stats::{Change, Estimate, Interval, MIN_STRETCHES, MIN_WINDOWS, Replicated};
 use nfscope_text::units::percent;
 
-/// With this probability a change of the size that a row tells would have been found.
+/// Power of the change that a row without evidence names.
 const POWER: f64 = 0.8;
 
-/// The change for which the number of recordings is told.
+/// Change for which the number of recordings is reported.
 pub(super) const LARGE: f64 = 1.1;
 
 /// A row, and the test behind it, if there is one.
@@ -33,9 +33,9 @@ struct Tested {
 /// The test of a row.
 #[derive(Clone, Copy)]
 enum Test {
-    /// Of one recording on each side, or of pairs of hours.
+    /// Test of one recording on each side, or of pairs of hours.
     Windows(Change),
-    /// Of several recordings.
+    /// Test of several recordings.
     Recordings(Replicated),
 }
 
@@ -85,7 +85,7 @@ pub(super) fn rows(
     for (t, levels) in all.iter_mut().zip(levels) {
         let least = least(&t.row, options);
         if let Some(Test::Recordings(r)) = &t.test {
-            // Another comparison of as many quantities, and none of the others found.
+            // The level is that of another comparison with as many quantities, in which none of the others is found.
             t.row.components = Some(components(r, least, levels.first));
         }
         let Some(p) = t.row.p else {
@@ -117,7 +117,7 @@ pub(super) fn rows(
     all.into_iter().map(|t| t.row).collect()
 }
 
-/// The change that a row counts as none: of a primary quantity no change at all does.
+/// Change that a row counts as none. For a primary quantity that is no change at all.
 fn least(row: &Row, options: &Options) -> f64 {
     match row.primary {
         true => 0.0,
@@ -125,8 +125,8 @@ fn least(row: &Row, options: &Options) -> f64 {
     }
 }
 
-/// Tests a row for any change. A change by more than the least one that matters is a change, so that this test comes first in a fixed
-/// sequence, and costs nothing.
+/// Tests a row for any change. A change beyond the least one that matters is a change, so this test comes first in a fixed sequence, and
+/// costs nothing.
 fn any_change(t: &mut Tested, sides: &Sides, options: &Options, mix: &Mix) {
     let options = Options {
         min_effect: 0.0,
@@ -139,14 +139,14 @@ fn any_change(t: &mut Tested, sides: &Sides, options: &Options, mix: &Mix) {
     }
 }
 
-/// True of a found change of the primary quantity that is not shown to be of a size that matters: the second test of the sequence, at the
-/// level of the first.
+/// Returns true for a found change of the primary quantity that is not shown to be of a size that matters: the second test of the sequence,
+/// at the level of the first.
 fn may_be_small(row: &Row, change: &Change, min_effect: f64, level: f64) -> bool {
     let least = 1.0 + min_effect;
     let at_level = change.wider(1.0 - level);
     let all = row.ratio.into_iter().chain([at_level]);
     let reaches = |r: Interval| r.low <= least && r.high >= 1.0 / least;
-    // A quantity that one side has and the other has not has no ratio, and is as large as can be.
+    // A quantity that only one side has has no ratio, and may be of any size.
     min_effect > 0.0 && row.ratio.is_some() && all.into_iter().any(reaches)
 }
 
@@ -168,7 +168,7 @@ fn verdict(row: &Row, change: &Change, p: f64, min_effect: f64) -> Verdict {
     }
 }
 
-/// The verdict where one side has none at all.
+/// Verdict if one side has none of the quantity.
 fn of_one_side(row: &Row, p: f64) -> Verdict {
     match p <= LEVEL {
         false => Verdict::NoEvidence,
@@ -177,9 +177,10 @@ fn of_one_side(row: &Row, p: f64) -> Verdict {
     }
 }
 
-/// Makes the interval of a row without evidence say the same as its p. The p value is corrected for all rows. Where 95 % of one row alone
-/// leave out every change that is too small to matter, the interval is that at the level of the row's test. Holm's procedure found nothing
-/// there, so that this interval reaches such a change. A note says what the interval means where it leaves out no change at all.
+/// Makes the interval of a row without evidence agree with its p value, which is corrected for all rows. The interval of 95 % for one row
+/// alone may exclude every change that is too small to matter. It is then replaced by the interval at the level of the row's test. Holm's
+/// procedure found nothing at that level, so this interval reaches such a change. A note explains an interval that excludes no change at
+/// all.
 fn agree(row: &mut Row, change: &Change, min_effect: f64, level: f64) {
     let Some(ratio) = row.ratio.as_mut() else {
         return;
@@ -227,7 +228,7 @@ fn of_subject(sides: &Sides, subject: &Subject, options: &Options, mix: &Mix) ->
     let rows = quantities.into_iter();
     let rows = rows.map(|of| {
         let mut t = row(sides, subject, of, options);
-        // The mean at one mix is tested in its place.
+        // The mean at one mix is tested in place of the mean.
         if one_mix.is_some() && t.row.quantity == Quantity::Mean {
             (t.test, t.row.p, t.row.verdict) = (None, None, Verdict::NotComparable);
             t.row.why = mix.explains(subject, &Quantity::Mean).map(|e| e.text());
@@ -245,7 +246,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
     for group in sides.earlier {
         let (this, more) = rest.split_at(group.len());
         rest = more;
-        // Those that have it tell how much recordings differ.
+        // Recordings that have the quantity show how much recordings differ.
         let known: Vec<Estimate> = (this.iter())
             .filter_map(|e| match of.quantity.is_count() {
                 true => e.at_least_half().cloned(),
@@ -305,7 +306,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
             one_sided(&mut row, &of.windows[0], &of.windows[1], estimate, options);
         }
     }
-    // After none at all there is no ratio.
+    // There is no ratio to zero.
     let change = tested.as_ref().map(Test::change);
     let ratio = change.map(|c| c.ratio).or(row.ratio);
     row.ratio = ratio.filter(|_| !is_zero(row.before) && !is_zero(row.after));
@@ -313,7 +314,7 @@ fn row(sides: &Sides, subject: &Subject, of: InAll, options: &Options) -> Tested
     Tested { row, test: tested }
 }
 
-/// The test of what one recording has and the other has not at all: by the windows that have it.
+/// Tests a quantity that one recording has and the other lacks entirely: by the windows that have it.
 fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, options: &Options) {
     if !known.is_known() {
         row.verdict = Verdict::Few;
@@ -325,9 +326,9 @@ fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, option
     }
     let n = with.len() as f64;
     let events = with.iter().filter(|v| **v > 0.0).count() as f64;
-    // Windows that resemble each other tell as much as fewer that do not.
+    // Correlated windows count as fewer independent ones.
     let independent = events * (known.stretches / n).min(1.0);
-    // Two recordings may differ by what somebody stated: almost always by less than two standard deviations.
+    // Two recordings may differ by the stated variance: almost always by less than two standard deviations.
     let between = options.between.unwrap_or(0.0).ln_1p() * 8f64.sqrt();
     let factor = (1.0 + options.min_effect) * between.exp();
     row.p = Some(stats::one_sided(
@@ -337,7 +338,7 @@ fn one_sided(row: &mut Row, with: &[f64], none: &[f64], known: &Estimate, option
     ));
 }
 
-/// The test of counts that some recordings have and others have not: none counts as half an event.
+/// Tests counts that some recordings have and others lack: zero counts as half an event.
 fn of_counts(
     row: &mut Row,
     before: &[Evidence],
@@ -361,12 +362,12 @@ fn of_counts(
     Some(r)
 }
 
-/// The estimates of all of these; `None` if one has none.
+/// Estimates of all this evidence; `None` if one has none.
 fn estimates(of: &[Evidence]) -> Option<Vec<Estimate>> {
     of.iter().map(|e| e.estimate().cloned()).collect()
 }
 
-/// The test of a quantity that both sides have; `None` where there are too few independent observations for one.
+/// Tests a quantity that both sides have; `None` if there are too few independent observations.
 fn test(
     row: &mut Row,
     sides: &Sides,
@@ -385,10 +386,10 @@ fn test(
                 return None;
             }
         };
-        // Days or weeks are the unit: how many hours of them are independent does not matter.
+        // Days or weeks are the unit, so the number of their independent hours does not matter.
         if matching::has_several(sides, by) {
             let rounds = matching::rounds(sides, windows, by);
-            // The error within a bucket is the same in every round, and no number of rounds averages it out.
+            // The error within a bucket is the same in every round, so more rounds do not average it out.
             let several = rounds
                 .and_then(|[b, a]| stats::replicated(&b, &a, &[], hidden, options.min_effect));
             if several.is_none() {
@@ -419,7 +420,7 @@ fn test(
     }
     let (b, a) = (&before[0], &after[0]);
     let change = stats::change(b, a, options.min_effect, options.between.unwrap_or(0.0));
-    // A fall rests on the lower end before and on the upper end after, a rise on the others.
+    // A fall rests on the lower end before and on the upper end after, a rise on the opposite ends.
     let (below, above) = match change.ratio.value < 1.0 {
         true => (b, a),
         false => (a, b),
@@ -436,7 +437,7 @@ fn test(
     None
 }
 
-/// The test of several recordings; `None` if nothing tells how much they vary.
+/// Tests several recordings; `None` if their variance is not known.
 fn replicated(
     row: &mut Row,
     before: &[Estimate],
@@ -449,7 +450,7 @@ fn replicated(
     Some(Test::Recordings(r))
 }
 
-/// How much recordings vary, and how many of them find a large change at this level.
+/// Variances of recordings, and the number of recordings that find a large change at this level.
 fn components(r: &Replicated, min_effect: f64, level: f64) -> Components {
     Components {
         within: r.within.sqrt(),
@@ -463,7 +464,7 @@ fn is_neutral(row: &Row) -> bool {
     row.quantity.is_count() && !is_failure(row)
 }
 
-/// A workload does the same work as fast as it goes, or as fast as it was asked for: of its rate more is better.
+/// Returns true for the rate of a workload, of which more is better: it does its work as fast as it can, or at the rate that was set.
 fn is_throughput(row: &Row) -> bool {
     matches!(row.subject, Subject::Workload { .. }) && row.quantity == Quantity::Rate
 }

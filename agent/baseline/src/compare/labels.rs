@@ -51,12 +51,12 @@ pub(super) fn quantity(q: &Quantity) -> String {
     }
 }
 
-/// The mark of a primary quantity, which stands behind its name.
+/// Mark of a primary quantity, after its name.
 pub(super) const PRIMARY: &str = " *";
 /// The meaning of the mark.
 pub(super) const FOOTNOTE: &str = "* primary quantity: tested first, and for any change";
 
-/// The quantity of a row, with a mark if it is tested first.
+/// Quantity of a row, with a mark if it is tested first.
 pub(super) fn marked(row: &Row) -> String {
     let mark = if row.primary { PRIMARY } else { "" };
     quantity(&row.quantity) + mark
@@ -80,11 +80,12 @@ pub(super) fn value(q: &Quantity, v: f64) -> String {
     }
 }
 
-/// A ratio as a change in percent, with its 95 % confidence interval: `-12 %` and `-13 .. -11`; a large one as a factor: `9.2 times`, `1/12`.
+/// Text of a ratio as a change in percent, with its 95 % confidence interval: `-12 %` and `-13 .. -11`; a large one as a factor: `9.2
+/// times`, `1/12`.
 pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)> {
     let r = ratio.filter(|r| r.value.is_finite())?;
     let finite = r.low.is_finite() && r.high.is_finite();
-    // Of large changes a percentage is hard to read: -97 and -98 % differ by half.
+    // Percentages of large changes are hard to read: -97 and -98 % differ by half.
     if r.value >= LARGE && r.low >= LARGE {
         let interval = finite.then(|| format!("{} .. {}", times(r.low), times(r.high)));
         return Some((format!("{} times", times(r.value)), interval));
@@ -95,7 +96,7 @@ pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)
             (finite && r.low > 0.0).then(|| format!("{} .. {}", part(r.low), part(r.high)));
         return Some((part(r.value), interval));
     }
-    // So wide an interval tells no more with its digits.
+    // The exact end of such a wide interval has no meaning.
     let high = |ratio: f64| match ratio > WIDE {
         true => "over +900".to_owned(),
         false => signed(ratio),
@@ -104,9 +105,9 @@ pub(super) fn change(ratio: Option<Interval>) -> Option<(String, Option<String>)
     Some((format!("{} %", signed(r.value)), interval))
 }
 
-/// From this ratio on a rise is told as a factor, and a fall from its inverse on.
+/// Ratio from which on a rise is written as a factor; its inverse for a fall.
 const LARGE: f64 = 3.0;
-/// An interval of a change that reaches further ends there.
+/// Ratio at which a wide interval is cut.
 const WIDE: f64 = 10.0;
 
 fn times(ratio: f64) -> String {
@@ -179,7 +180,7 @@ pub(super) fn sides(c: &Comparison) -> Vec<[String; 3]> {
     rows
 }
 
-/// The range of the numbers of independent stretches of one side.
+/// Range of the numbers of independent stretches of one side.
 fn stretches(rows: &[Row], side: usize) -> String {
     let all = || rows.iter().filter_map(|r| r.stretches[side]);
     let (low, high) = (all().reduce(f64::min), all().reduce(f64::max));
@@ -192,14 +193,14 @@ fn stretches(rows: &[Row], side: usize) -> String {
     }
 }
 
-/// From this smallest change on it is not told by how much: ten times as long.
+/// Smallest detectable change from which on its size is not given: ten times as long.
 const LARGEST_FOUND: f64 = 9.0;
 
-/// The smallest change that would have been found: `12 %`.
+/// Text of the smallest change that would have been found: `12 %`.
 pub(super) fn finds(finds: Option<f64>) -> String {
     match finds {
         None => String::new(),
-        // Of very few stretches nothing but a multiple would have been found, and by how much is a guess.
+        // With very few stretches only a multiple would have been found, and its size is a guess.
         Some(f) if f > LARGEST_FOUND => format!("over {:.0} %", LARGEST_FOUND * 100.0),
         Some(f) if f >= 0.0995 => format!("{:.0} %", f * 100.0),
         Some(f) => format!("{:.1} %", f * 100.0),

@@ -18,7 +18,7 @@ impl Match {
         }
     }
 
-    /// What a round is called.
+    /// Name of a round.
     pub(super) fn round(self) -> &'static str {
         match self {
             Match::Hour => "day",
@@ -26,25 +26,25 @@ impl Match {
         }
     }
 
-    /// The hour of the round in which a window of this recording begins, and the number of the round since the recording began.
+    /// Hour of the round in which a window of this recording begins, and the number of the round since the recording began.
     fn at(self, c: &SeriesSet, begin: f64) -> (i64, i64) {
         let hour = |seconds: f64| {
             let ms = c.metadata.began_ms + (seconds * 1e3) as i64;
             ms.div_euclid(HOUR_MS)
         };
         let (first, this) = (hour(c.begins[0]), hour(begin));
-        // 1970 began on a Thursday, which is as good as any day.
+        // 1970 began on a Thursday; the weekday at which rounds begin does not matter.
         let in_round = this.rem_euclid(self.hours());
         (in_round, (this - first).div_euclid(self.hours()))
     }
 }
 
-/// Why hours cannot be paired.
+/// Reason why hours cannot be paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unpaired {
-    /// No hour is in both sides.
+    /// No hour is on both sides.
     NoCommonHour,
-    /// An hour is zero at one time and not at the other: a zero has no logarithm, and without that hour a change might be missed.
+    /// An hour is zero at one time and not at the other. Zero has no logarithm, and without that hour a change might be missed.
     Zero,
 }
 
@@ -61,8 +61,8 @@ impl Unpaired {
     }
 }
 
-/// The differences of logarithms, after less before, of every hour that both sides have; in the order of hours. A side that has an
-/// hour more than once enters with the mean of it.
+/// Differences of logarithms, after less before, of every hour that both sides have; in the order of hours. An hour that a side has more
+/// than once enters with its mean.
 ///
 /// # Errors
 /// When no hour can be paired, or one that must not be left out.
@@ -85,7 +85,7 @@ pub(super) fn pairs(sides: &Sides, windows: &[Vec<f64>], by: Match) -> Result<Ve
         .collect()
 }
 
-/// What one side has of an hour.
+/// Values of one side in one hour.
 #[derive(Default)]
 struct Hour {
     logarithms: f64,
@@ -93,7 +93,7 @@ struct Hour {
     zeros: f64,
 }
 
-/// What one side has of each hour.
+/// Values of one side in each hour.
 fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, Hour> {
     let mut sums: BTreeMap<i64, Hour> = BTreeMap::new();
     for (c, values) in side.iter().zip(windows) {
@@ -111,13 +111,13 @@ fn hours(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> BTreeMap<i64, H
     sums
 }
 
-/// A round that has fewer of the hours of the fullest one is left out: it would leave few hours that all have.
+/// Part of the fullest round's hours below which a round is left out: it would leave few hours that all rounds have.
 const WHOLE: f64 = 0.75;
 
 /// Logarithms by hour of one round.
 type Round = BTreeMap<i64, f64>;
 
-/// The rounds of one side, of which each has most of the hours of the fullest.
+/// Rounds of one side, each with most of the hours of the fullest.
 fn rounds_of(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> Vec<Round> {
     let mut all = Vec::new();
     for (c, values) in side.iter().zip(windows) {
@@ -142,12 +142,12 @@ fn rounds_of(side: &[SeriesSet], windows: &[Vec<f64>], by: Match) -> Vec<Round> 
     all
 }
 
-/// True if a side has several rounds, which show how much rounds of an unchanged server differ.
+/// Returns true if a side has several rounds, which show how much rounds of an unchanged server differ.
 pub(super) fn has_several(sides: &Sides, by: Match) -> bool {
     are_several(sides.before, by) || are_several(sides.after, by)
 }
 
-/// True for recordings that have several rounds.
+/// Returns true if recordings have several rounds.
 pub(super) fn are_several(side: &[SeriesSet], by: Match) -> bool {
     let every: Vec<Vec<f64>> = side.iter().map(|c| vec![1.0; c.begins.len()]).collect();
     rounds_of(side, &every, by).len() > 1

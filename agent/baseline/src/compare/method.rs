@@ -9,7 +9,7 @@ use crate::compare::times;
 use nfscope_stats::MIN_STRETCHES;
 use nfscope_text::units::percent;
 
-/// The first sentence says what the verdicts promise, and what they do not.
+/// Sentences about the methods. The first one is about the promise of the verdicts, and its limits.
 pub(super) fn sentences(
     sides: &Sides,
     rows: &[Row],
@@ -28,7 +28,7 @@ pub(super) fn sentences(
         }
         (None, false, None) => String::new(),
     };
-    // Where nothing failed, all is behind the primary quantity.
+    // Without failures all tests come after the primary quantity.
     let beside = options.primary.is_some() && rows.iter().any(is_failure);
     let chosen = rows.iter().find(|r| r.primary && r.p.is_some());
     let order = match (&options.primary, beside) {

@@ -14,7 +14,7 @@ use nfscope_stats::Interval;
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Other sizes or stabilities of an operation with a smaller share of the time hardly change a total.
+/// Share of the time below which other sizes or stabilities of an operation hardly change a total.
 const PART: f64 = 0.1;
 
 /// The beginning of a text about the mix of operations.
@@ -26,7 +26,7 @@ pub(super) type Op = (String, String);
 /// Times of one operation on one side.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Times {
-    /// Number and durations of its runs.
+    /// Number and durations of the operations.
     pub histogram: Option<Histogram>,
     /// Seconds of the durations that were waits for a log.
     log: f64,
@@ -42,7 +42,7 @@ impl Times {
     }
 }
 
-/// The work of one side.
+/// Work of one side.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub ops: BTreeMap<Op, Times>,
@@ -52,11 +52,11 @@ pub(super) struct Work {
     pub sizes: BTreeMap<Op, Histogram>,
     /// WRITEs by version and stability.
     pub stability: BTreeMap<Op, f64>,
-    /// Seconds in which threads had a request, of all threads.
+    /// Seconds in which threads had a request, summed up over all threads.
     pub busy: f64,
-    /// Seconds of all threads.
+    /// Seconds of all threads, summed up.
     pub thread_seconds: f64,
-    /// Seconds.
+    /// Length in seconds.
     pub seconds: f64,
 }
 
@@ -101,7 +101,7 @@ impl Work {
         self.ops.get(op).map_or(0.0, Times::count)
     }
 
-    /// The share of each operation among those that are wanted.
+    /// Share of each operation among the wanted ones.
     fn shares<'a>(&self, wanted: impl Iterator<Item = &'a Op>) -> BTreeMap<&'a Op, f64> {
         let counts: BTreeMap<&Op, f64> = wanted.map(|op| (op, self.count(op))).collect();
         let all: f64 = counts.values().sum();
@@ -110,17 +110,17 @@ impl Work {
     }
 }
 
-/// The factor by which another mix alone changes a quantity, and how the mix differs.
+/// Factor by which another mix alone changes a quantity, and the differences of the mix.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Explained {
-    /// After over before, with the durations of before and with those of after.
+    /// Ratios of after to before, with the durations of before and with those of after.
     pub factors: [f64; 2],
     /// Differences: `the mix changed: WRITE 3 was 3.0 % of the operations before, 10 % after`
     pub causes: Vec<Caveat>,
 }
 
 impl Explained {
-    /// All causes, and what they change alone: `the mix changed: ... (that alone: +116 %)`
+    /// Text of all causes, and of the change that they explain alone: `the mix changed: ... (that alone: +116 %)`
     pub(super) fn text(&self) -> String {
         let texts: Vec<&str> = self.causes.iter().map(|c| c.text.as_str()).collect();
         let [a, b] = self.factors;
@@ -141,12 +141,12 @@ impl Explained {
         format!("{} (that alone: {alone})", texts.join("; "))
     }
 
-    /// True if the mix alone changes the quantity by so little that it hides or makes no change that matters.
+    /// Returns true if the mix changes the quantity by too little to hide or cause a change that matters.
     pub(super) fn is_nothing(&self, min_effect: f64) -> bool {
         is_nothing(self.factors, min_effect / 2.0)
     }
 
-    /// True if a change of this ratio is one of the server whatever the mix explains of it. Changes by up to `min_effect` count as
+    /// Returns true if a change of this ratio is one of the server, whatever the mix explains of it. Changes by up to `min_effect` count as
     /// none.
     pub(super) fn leaves(&self, ratio: Interval, min_effect: f64) -> bool {
         let least = 1.0 + min_effect;
@@ -154,12 +154,12 @@ impl Explained {
             true => ratio.high / f < 1.0 / least,
             false => ratio.low / f > least,
         };
-        // A mix that hardly differs takes no change away that was just found.
+        // A mix that hardly differs does not take back a change that was just found.
         self.is_nothing(min_effect) || self.factors.iter().all(beyond)
     }
 }
 
-/// Factors of sums that are equal but for rounding.
+/// Tolerance for factors of sums that are equal but for rounding.
 pub(super) const NOTHING: f64 = 1e-6;
 
 pub(super) fn is_nothing(factors: [f64; 2], least: f64) -> bool {
@@ -175,7 +175,7 @@ impl Mix {
         Mix([Work::of(before), Work::of(after)])
     }
 
-    /// The part of this quantity that the mix explains; `None` where it is no total over other work.
+    /// Part of this quantity that the mix explains; `None` if it is not a total over other work.
     pub(super) fn explains(&self, subject: &Subject, quantity: &Quantity) -> Option<Explained> {
         if quantity.is_count() {
             return None;
@@ -199,7 +199,7 @@ impl Mix {
         all.filter(|op| wanted(op)).collect()
     }
 
-    /// A value of one side, or of the other where this one has none.
+    /// A value of one side, or of the other side if this one has none.
     fn from<'a, T>(
         &'a self,
         side: usize,
@@ -245,8 +245,7 @@ impl Mix {
             }
             _ => self.of_request_means(version, &weights),
         };
-        // An operation that does other work is other work of its requests, too. The sum of all grows by no more than the part that grows
-        // most.
+        // Other work of an operation is other work of its requests, too. The sum of all grows by no more than the part that grows most.
         let (mut others, mut causes) = ([1.0f64; 2], Vec::new());
         if !is_nothing(factors, NOTHING) {
             causes.push(self.differs(&ops));
@@ -278,7 +277,7 @@ impl Mix {
         })
     }
 
-    /// Operations for each request, on both sides: a COMPOUND has several.
+    /// Operations per request on both sides: a COMPOUND has several.
     fn per_request<'a>(&self, version: &str, ops: &BTreeSet<&'a Op>) -> [BTreeMap<&'a Op, f64>; 2] {
         [0, 1].map(|side| {
             let requests = self.0[side].requests.get(version).map_or(0.0, |(n, _)| *n);
@@ -288,7 +287,7 @@ impl Mix {
         })
     }
 
-    /// The factors by which another mix alone changes the mean of requests.
+    /// Factors by which another mix alone changes the mean of requests.
     fn of_request_means(&self, version: &str, weights: &[BTreeMap<&Op, f64>; 2]) -> [f64; 2] {
         let mean = |side: usize, op: &Op| self.from(side, op, Times::mean);
         // The time of a request outside its operations has no mix.
@@ -303,8 +302,8 @@ impl Mix {
         self.of_means(weights, beside.map(|b| b.unwrap_or(0.0)), mean)
     }
 
-    /// The same mix for the requests of both sides: the mean of their operations for each request. `None` where another mix alone changes
-    /// the mean of requests by so little that it does not matter.
+    /// Common mix for the requests of both sides: the mean of their operations per request. `None` if another mix alone changes the mean of
+    /// requests by too little to matter.
     pub(super) fn one(&self, version: &str, min_effect: f64) -> Option<OneMix> {
         let ops = self.ops(|(v, _)| v == version);
         let weights = self.per_request(version, &ops);
@@ -323,7 +322,7 @@ impl Mix {
         })
     }
 
-    /// The duration that as many operations of each request exceed, with the mix of each side.
+    /// Duration that this part of the operations per request exceeds, with the mix of each side.
     fn of_quantiles(&self, weights: &[BTreeMap<&Op, f64>; 2], tail: f64) -> Option<[f64; 2]> {
         let factor = |side: usize| {
             let at = |of: &BTreeMap<&Op, f64>| {
@@ -350,7 +349,7 @@ impl Mix {
         Some([factor(0)?, factor(1)?])
     }
 
-    /// The factors by which another mix alone changes the mean time of an operation, and how the mix differs.
+    /// Factors by which another mix alone changes the mean time of an operation, and the differences of the mix.
     pub(super) fn of_mean_work(&self) -> Option<([f64; 2], Caveat)> {
         let ops = self.ops(|_| true);
         let weights = [0, 1].map(|side| self.0[side].shares(ops.iter().copied()));
@@ -359,7 +358,7 @@ impl Mix {
         (!ops.is_empty()).then(|| (factors, self.differs(&ops)))
     }
 
-    /// Waits for a log: operations wait for it for different times.
+    /// Explains waits for a log: operations wait for it for different times.
     fn of_logs(&self, quantity: &Quantity) -> Option<Explained> {
         let waits = |op: &Op| {
             self.0
@@ -372,7 +371,7 @@ impl Mix {
             self.from(side, op, |t| (t.count() > 0.0).then(|| t.log / t.count()))
         };
         let mut factors = self.of_means(&weights, [0.0; 2], mean);
-        // Waits have no histogram for each operation. Durations of the operations that wait have one.
+        // Waits have no histogram for each operation, but the durations of the operations that wait have one.
         if let Quantity::Quantile { percent } = quantity {
             let tail = 1.0 - f64::from(*percent) / 100.0;
             factors = widest(factors, self.of_quantiles(&weights, tail)?);
@@ -383,7 +382,7 @@ impl Mix {
         })
     }
 
-    /// The largest differences in the mix of these operations, at any distance.
+    /// Largest differences in the mix of these operations, however small they are.
     fn differs(&self, ops: &BTreeSet<&Op>) -> Caveat {
         Caveat {
             kind: "mix",
@@ -397,19 +396,19 @@ impl Mix {
         Some(moved(&b, &a, least, named, "operations")?.1)
     }
 
-    /// The largest differences in the mix of all operations, if more than this share of them differs.
+    /// Largest differences in the mix of all operations, if more than this share of them differs.
     pub(super) fn moved(&self, least: f64) -> Option<Caveat> {
         let ops = self.ops(|_| true);
         self.moves(&ops, least).map(|_| self.differs(&ops))
     }
 }
 
-/// The range of both factors of two explanations.
+/// Range of both factors of two explanations.
 fn widest([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
     [a.min(b).min(c).min(d), a.max(b).max(c).max(d)]
 }
 
-/// The share of all that moved where it is more than `least`, and its two largest parts. Each of them begins with its name and a verb.
+/// Share of all that moved if it is more than `least`, and its two largest parts. Each part begins with its name and a verb.
 pub(super) fn moved<K: Ord>(
     before: &BTreeMap<K, f64>,
     after: &BTreeMap<K, f64>,
@@ -434,7 +433,7 @@ pub(super) fn moved<K: Ord>(
     Some((distance, each.collect::<Vec<_>>().join("; ")))
 }
 
-/// The duration that this weight of values exceeds; values of a bucket are spread evenly over its logarithm.
+/// Duration that this weight of values exceeds. Values of a bucket are spread evenly over its logarithm.
 pub(super) fn exceeded(weights: &[f64], scheme: Scheme, tail: f64) -> Option<f64> {
     let mut above = 0.0;
     for (i, n) in weights.iter().enumerate().rev() {

@@ -1,13 +1,12 @@
 //! The comparison of two baselines.
 //!
-//! [`sides`] and [`options`] say what is asked. [`selection`] chooses what is compared, [`quantities`] estimates each quantity in
-//! each recording ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`primary`] says what is tested
+//! [`sides`] and [`options`] are the input. [`selection`] chooses the subjects, [`quantities`] estimates each quantity in each recording
+//! ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`primary`] chooses the quantity that is tested
 //! first, [`families`] corrects for their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that
 //! failures, durability or another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix;
-//! [`thread_wait`]: waits of other work),
-//! [`confounders`] finds what else differs, [`course`] whether a recording is
-//! of one server all the time, [`headline`] sums up in one paragraph, [`plot_data`] collects what is drawn. [`text`] and
-//! [`html`] render the result. [`response`] takes a row of one recording as the response of an experiment.
+//! [`thread_wait`]: waits of other work), [`confounders`] finds other differences, [`course`] checks whether a recording is steady,
+//! [`headline`] sums up in one paragraph, [`plot_data`] collects the data of plots. [`text`] and [`html`] render the result. [`response`]
+//! takes a row of one recording as the response of an experiment.
 
 mod cause;
 mod comparison;

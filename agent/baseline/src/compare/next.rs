@@ -1,4 +1,4 @@
-//! What to record next: longer recordings, or more of them.
+//! Advice on the next recordings: longer ones, or more of them.
 
 use crate::compare::labels;
 use crate::compare::matching;
@@ -9,14 +9,14 @@ use crate::html::quoted;
 use crate::series::SeriesSet;
 use nfscope_text::units::percent;
 
-/// Most rows that are spoken of.
+/// Most rows that the advice mentions.
 const MOST: usize = 2;
 
-/// Recordings that are nearly as long as a day have its wave.
+/// Length in seconds from which on a recording has the wave of the day.
 const DAY: f64 = 0.75 * 86_400.0;
 
-/// What else to try: whole days in pairs of hours, and what both components of variance say for the primary quantity or the p99 and
-/// mean of the first operation.
+/// Advice: whole days in pairs of hours, and the consequences of both components of variance for the primary quantity or the p99 and mean
+/// of the first operation.
 pub(super) fn advice(
     sides: &Sides,
     rows: &[Row],
@@ -49,7 +49,7 @@ pub(super) fn advice(
 
 /// Recommended recordings of each side.
 const EACH: usize = 3;
-/// Recommended recordings of one side where the other cannot be recorded again.
+/// Recommended recordings of one side if the other cannot be recorded again.
 const ONE: usize = 5;
 
 /// Commands that make a verdict possible.
@@ -83,7 +83,7 @@ fn more_recordings(sides: &Sides, options: &Options) -> Vec<String> {
     ]
 }
 
-/// Both components of variance decide; `each` recordings are on the side that has fewer.
+/// Advice by both components of variance. `each` is the number of recordings on the side that has fewer.
 fn components(rows: &[Row], each: usize) -> Vec<String> {
     let matters = |r: &&Row| {
         r.primary
@@ -94,7 +94,7 @@ fn components(rows: &[Row], each: usize) -> Vec<String> {
                 )
     };
     let mut rows: Vec<_> = rows.iter().filter(matters).collect();
-    // Stable: primary ones first, then what more recordings tell of, each in order of importance.
+    // The sort is stable: primary rows first, then those for which more recordings help, each in order of importance.
     let is_hidden = |r: &Row| r.components.is_some_and(|c| c.recordings_to_find.is_none());
     rows.sort_by_key(|r| (!r.primary, is_hidden(r)));
     rows.into_iter()
@@ -123,7 +123,7 @@ fn sentence(row: &Row, c: Components, each: usize) -> String {
     )
 }
 
-/// How many more recordings that is, and how many are enough where the quantity is tested first.
+/// Sentence about the number of further recordings, and about the number if the quantity is tested first.
 fn cheapest(row: &Row, c: Components, all: f64, each: f64) -> String {
     if row.verdict != Verdict::NoEvidence {
         return String::new();
@@ -143,7 +143,7 @@ fn cheapest(row: &Row, c: Components, all: f64, each: f64) -> String {
     }
 }
 
-/// The quantity as --primary takes it.
+/// Name of the quantity for --primary.
 fn asked(row: &Row) -> Option<String> {
     let (Subject::Op { op, .. }, false) = (&row.subject, row.primary) else {
         return None;

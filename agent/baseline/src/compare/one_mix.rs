@@ -4,20 +4,20 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 
-/// Operations with a smaller share of the time may be missing in a recording. Without others the mean at one mix is not known.
+/// Share of the time up to which operations may be missing in a recording. If more is missing, the mean at one mix is not known.
 const MISSING: f64 = 0.005;
 
 /// A mix of the operations of one version.
 #[derive(Debug)]
 pub(super) struct OneMix {
     pub version: String,
-    /// Operations of each name for each request, and about how many seconds they take.
+    /// Operations of each name per request, and about how many seconds they take.
     pub per_request: BTreeMap<String, [f64; 2]>,
 }
 
 impl OneMix {
-    /// Per window of a recording: seconds that its requests would have taken with this mix, and their number. `None` where it lacks an
-    /// operation that matters.
+    /// Per window of a recording: seconds that its requests would have taken with this mix, and their number. `None` if the recording lacks
+    /// an operation that matters.
     ///
     /// The ratio of both sums is the mean over all windows of each operation, weighted with the mix, beside what requests take outside
     /// their operations. The residual of a window is that of the ratio of each operation, weighted alike (delta method).

@@ -1,18 +1,18 @@
-//! What a comparison is asked for.
+//! Options of a comparison.
 
 use crate::target_metric::Metric;
 use nfscope_stats::MIN_EFFECT;
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Changes by up to this count as none: 0.02 for 2 %.
     pub min_effect: f64,
-    /// By how much two recordings of an unchanged server differ beyond their windows, if somebody knows: 0.05 for 5 %.
+    /// Standard deviation between recordings of an unchanged server beyond their windows, if the user states it: 0.05 for 5 %.
     pub between: Option<f64>,
-    /// What is tested first, at the whole level.
+    /// Quantity that is tested first, at the whole level.
     pub primary: Option<Metric>,
-    /// Which times are compared with which.
+    /// Pairing of times of both sides.
     pub matching: Option<Match>,
 }
 
@@ -27,7 +27,7 @@ impl Default for Options {
     }
 }
 
-/// Pairs like with like.
+/// Pairing of like times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
     /// Each hour of the day with the same hour.

@@ -5,12 +5,12 @@ use crate::compare::result::{Caveat, Quantity};
 use nfscope_model::Histogram;
 use std::collections::BTreeMap;
 
-/// Fewer sizes than this say nothing.
+/// Least number of sizes.
 const MIN_SIZES: u64 = 10;
-/// Where more than this share of the WRITEs moved from one stable kind to another, their durations may be any.
+/// Share of the WRITEs that moved from one stable kind to another, from which on nothing is known of their durations.
 const STABLE_MOVED: f64 = 0.1;
 
-/// A range of factors that has 1 in it.
+/// A range of factors that contains 1.
 struct Range([f64; 2]);
 
 impl Range {
@@ -35,7 +35,8 @@ impl Mix {
         })
     }
 
-    /// A duration grows at most as its size does, and a quantile of durations at most as the same quantile of the sizes, or their mean.
+    /// Explains a change by sizes. A duration grows at most as its size does, and a quantile of durations at most as the same quantile of
+    /// the sizes, or their mean.
     fn size(&self, key: &Op, quantity: &Quantity) -> Option<Explained> {
         let of = |side: usize| self.0[side].sizes.get(key);
         let (b, a) = (of(0)?, of(1)?);
@@ -67,8 +68,8 @@ impl Mix {
         })
     }
 
-    /// Stable WRITEs wait for a log and others do not, so that a few of them may have most of the time. No histogram has them alone. The
-    /// largest change that their share explains is that where all of them are slower than all others, or faster.
+    /// Explains a change by stabilities. Stable WRITEs wait for a log and others do not, so a few of them may have most of the time. No
+    /// histogram has them alone. Their share explains the largest change if all of them are slower than all others, or faster.
     fn stability(&self, key: &Op, quantity: &Quantity) -> Option<Explained> {
         if key.1 != "write" {
             return None;
@@ -99,8 +100,8 @@ impl Mix {
         })
     }
 
-    /// The range of factors by which another share of stable WRITEs alone changes a mean or quantile. A side that has WRITEs of one kind
-    /// only does not tell how long the others take.
+    /// Range of factors by which another share of stable WRITEs alone changes a mean or quantile. A side with WRITEs of only one kind does
+    /// not show the times of the other kind.
     fn of_histograms(&self, key: &Op, quantity: &Quantity, stable: [f64; 2]) -> Option<[f64; 2]> {
         let mut range = Range([1.0; 2]);
         let mut is_known = stable[0] == stable[1];
@@ -129,7 +130,7 @@ impl Mix {
     }
 }
 
-/// A time of which each kind of WRITE has its own changes at most as the shares of the kinds do.
+/// Range for a time that each kind of WRITE has separately: it changes at most as the shares of the kinds do.
 fn of_phase(stable: [f64; 2]) -> [f64; 2] {
     let mut range = Range([1.0; 2]);
     for [before, after] in [stable, stable.map(|share| 1.0 - share)] {
@@ -142,7 +143,7 @@ fn of_phase(stable: [f64; 2]) -> [f64; 2] {
     range.0
 }
 
-/// The mean or a quantile of durations whose slowest, so large a share of all, were another share of all.
+/// Mean or quantile of durations if the share of the slowest were changed from `slowest` to `then`.
 fn value(h: &Histogram, quantity: &Quantity, slowest: f64, then: f64) -> Option<f64> {
     let all = h.count() as f64;
     let mut left = slowest * all;

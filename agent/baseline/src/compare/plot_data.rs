@@ -21,7 +21,7 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
     let mut curves = Vec::new();
     for subject in ops(subjects).take(MOST).chain(log) {
         let sides = durations(before, after, subject);
-        // Whole buckets, so that all are equally wide on a logarithmic axis.
+        // Whole buckets are used, so that all are equally wide on a logarithmic axis.
         let mut schemes = sides.iter().flatten().map(|s| s.scheme.undivided());
         let Some(scheme) = schemes.next() else {
             continue;
@@ -47,7 +47,7 @@ pub(super) fn curves(before: &SeriesSet, after: &SeriesSet, subjects: &[Subject]
     curves
 }
 
-/// The quantity of a row in each recording of both sides.
+/// Quantity of a row in each recording of both sides.
 pub(super) fn dots(sides: &Sides, row: &Row) -> Dots {
     let all = sides.before.iter().chain(sides.after).collect::<Vec<_>>();
     let of = quantities::of(&all, &row.subject);
@@ -135,7 +135,7 @@ pub fn mark_changes(all: &mut [TimeSeries], before: &SeriesSet, after: &SeriesSe
     }
 }
 
-/// One point per window; where windows are missing, one point without a value.
+/// Points of a line, one per window; if windows are missing, one point without a value.
 fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
     let mut end = f64::INFINITY;
@@ -143,7 +143,7 @@ fn over_time(c: &SeriesSet, y: &[f64], x: &[f64]) -> Vec<(f64, f64)> {
         if *begin > end + length {
             points.push((end, f64::NAN));
         }
-        // Without an operation there is no latency.
+        // A window without operations has no latency.
         let value = if *x > 0.0 { y / x } else { f64::NAN };
         points.push((*begin, value));
         end = begin + length;

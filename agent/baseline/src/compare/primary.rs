@@ -1,8 +1,8 @@
-//! The primary quantity: what is tested first.
+//! The primary quantity, which is tested first.
 //!
-//! `--primary` names it. Otherwise it is the mean of what took the most time on both sides together: an operation of the client's
-//! workload, an operation of the server, or the wait for a thread. Times of both sides together say nothing of the difference between
-//! them, so that the choice makes no finding more likely.
+//! `--primary` names it. Otherwise it is the mean of the subject that took the most time on both sides together: an operation of the
+//! client's workload, an operation of the server, or the wait for a thread. Times of both sides together do not depend on the difference
+//! between them, so the choice makes no finding more likely.
 
 use crate::compare::options::Options;
 use crate::compare::quantities::durations_of;
@@ -10,7 +10,7 @@ use crate::compare::result::{Quantity, Row, Subject};
 use crate::compare::sides::Sides;
 use crate::series::SeriesSet;
 
-/// True for a row that was named to be tested first.
+/// Returns true for a row that `--primary` names.
 pub(super) fn is_asked(row: &Row, options: &Options) -> bool {
     let primary = options.primary.as_ref();
     primary.is_some_and(|m| {
@@ -19,7 +19,7 @@ pub(super) fn is_asked(row: &Row, options: &Options) -> bool {
     })
 }
 
-/// Marks the rows that are tested first, of those that have a p value.
+/// Marks the rows that are tested first, among those that have a p value.
 pub(super) fn mark(rows: &mut [&mut Row], sides: &Sides, options: &Options) {
     if options.primary.is_some() {
         for row in rows.iter_mut() {
@@ -44,7 +44,7 @@ fn is_candidate(row: &Row) -> bool {
     of && row.quantity == Quantity::Mean && row.p.is_some()
 }
 
-/// Figures of a client go before those of the server. Then comes the time per second, the mean of all recordings.
+/// Rank of a subject. Figures of a client go before those of the server. Then comes the time per second, the mean of all recordings.
 fn rank(all: &[&SeriesSet], subject: &Subject) -> (bool, f64) {
     let each = all.iter().filter_map(|c| {
         let seconds: f64 = durations_of(c, subject)?.sums.iter().sum();

@@ -1,4 +1,4 @@
-//! The quantities of a subject, as each recording has them.
+//! Quantities of a subject in each recording.
 
 use crate::compare::errors;
 use crate::compare::evidence::{Evidence, amount, known};
@@ -9,17 +9,17 @@ use crate::workload;
 use nfscope_model::{family as f, phase};
 use nfscope_stats as stats;
 
-/// A phase with a smaller share of an operation's time in all recordings is not compared.
+/// Share of an operation's time in all recordings below which a phase is not compared.
 const MIN_PHASE_SHARE: f64 = 0.05;
 
 const QUANTILES: [u8; 3] = [50, 90, 99];
 
-/// One quantity in several recordings.
+/// A quantity in several recordings.
 pub(super) struct InAll {
     pub quantity: Quantity,
-    /// In the order of the recordings.
+    /// Evidence in the order of the recordings.
     pub evidence: Vec<Evidence>,
-    /// The value in each window of each recording; not a number where it has none.
+    /// Value in each window of each recording; NaN if it has none.
     pub windows: Vec<Vec<f64>>,
 }
 
@@ -87,7 +87,7 @@ type Times = Vec<Option<HistogramSeries>>;
 /// The durations of a subject in all recordings, in the same bucket scheme.
 fn aligned(all: &[&SeriesSet], subject: &Subject) -> Times {
     let mut times: Times = all.iter().map(|c| durations_of(c, subject)).collect();
-    // The first takes what all have in common, and then the others take it from the first.
+    // The first pass gives the first recording the common scheme of all. The second pass gives it to the others.
     for _ in 0..2 {
         let mut each = times.iter_mut().flatten();
         if let Some(first) = each.next() {
@@ -103,7 +103,7 @@ fn rate(all: &[&SeriesSet], times: &Times) -> InAll {
     })
 }
 
-/// A quantity that is the sum of one thing over the sum of another, window by window.
+/// A quantity that is a ratio of two sums, window by window.
 pub(super) fn ratios(
     quantity: Quantity,
     all: &[&SeriesSet],
@@ -159,7 +159,7 @@ fn latency(recordings: &[&SeriesSet], times: &Times) -> Vec<InAll> {
                     .collect()
             },
         );
-        // A quantile between few edges is a guess, and guesses of two servers differ by more than chance where nothing changed.
+        // A quantile between few edges is a guess. Guesses of two servers differ by more than chance although nothing changed.
         for (i, c) in recordings.iter().enumerate() {
             if c.metadata.has_few_edges() {
                 row.evidence[i] = Evidence::NotMeasured;
@@ -177,7 +177,7 @@ fn phases_of(all: &[&SeriesSet], times: &Times, version: &str, op: &str) -> Vec<
         .zip(times)
         .map(|(c, s)| Some(Split::of(c, s.as_ref()?, version, op)))
         .collect();
-    // An agent that does not know the rare ones has not measured them.
+    // An agent that does not know the rare phases has not measured them.
     let knows = |c: &SeriesSet| c.numbers(&f::RPC_PHASE, |l| l[1] == "upcall").is_some();
     if all.iter().all(|c| knows(c)) && splits.iter().all(Option::is_some) {
         for (i, phase) in phase::OF_OP.iter().enumerate() {
@@ -208,11 +208,11 @@ fn phases_of(all: &[&SeriesSet], times: &Times, version: &str, op: &str) -> Vec<
 
 /// An operation's time and its phases, in the windows in which phases were measured.
 struct Split {
-    /// In the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
+    /// Seconds in the order of [`phase::OF_OP`]; `None` for a phase that is not measured.
     seconds: [Option<Vec<f64>>; phase::OPS],
     counts: Vec<f64>,
     sums: Vec<f64>,
-    /// Of all windows: whether phases were measured.
+    /// True for each window, of all, in which phases were measured.
     measured: Vec<bool>,
 }
 
@@ -234,7 +234,7 @@ impl Split {
         }
     }
 
-    /// One value for each window of the recording: not a number where phases were not measured.
+    /// Values at all windows of the recording: NaN where phases were not measured.
     fn at_their_times(&self, values: &[f64]) -> Vec<f64> {
         let mut values = values.iter();
         let each = self.measured.iter().map(|m| match m {
@@ -244,14 +244,14 @@ impl Split {
         each.collect()
     }
 
-    /// A rare phase has no series before it first occurs. What occurred in another recording alone did not occur here.
+    /// Adds a rare phase, which has no series before it first occurs. A phase that occurred only in another recording is zero here.
     fn add_rare(&mut self, i: usize) {
         if self.seconds[i].is_none() && self.seconds.iter().any(Option::is_some) {
             self.seconds[i] = Some(vec![0.0; self.counts.len()]);
         }
     }
 
-    /// The share of the time in a phase; 0 without operations.
+    /// Share of the time in a phase; 0 without operations.
     fn share(&self, phase: usize) -> Option<f64> {
         let seconds: f64 = self.seconds[phase].as_ref()?.iter().sum();
         let all: f64 = self.sums.iter().sum();

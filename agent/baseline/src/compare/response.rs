@@ -1,4 +1,4 @@
-//! Any row of a comparison as the response of an experiment: found by its name, and measured in one recording.
+//! Rows of a comparison as responses of an experiment: found by name, and measured in one recording.
 
 use crate::compare::evidence::Evidence;
 use crate::compare::labels;
@@ -43,17 +43,17 @@ fn rows(c: &SeriesSet) -> Vec<ResponseRow> {
         .collect()
 }
 
-/// `write 3 in log`, without the letter case and the comma of a heading.
+/// Normal form of a name: `write 3 in log`, without the letter case and the comma of a heading.
 fn key(name: &str) -> String {
     let words = name.to_lowercase().replace([',', ':'], " ");
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl ResponseRow {
-    /// The row that a recording has under this name: `WRITE 3 in log`.
+    /// Finds the row of a recording by its name: `WRITE 3 in log`.
     ///
     /// # Errors
-    /// Names that are like it, or all.
+    /// When there is no such row; the error lists similar names, or all.
     pub fn find(c: &SeriesSet, name: &str) -> Result<ResponseRow, String> {
         let all = rows(c);
         if let Some(row) = all.iter().find(|r| key(&r.name()) == key(name)) {
@@ -86,8 +86,8 @@ impl ResponseRow {
         }
     }
 
-    /// The value in a recording, and how far it may be off within the bucket of a histogram, as a part of it; `None` where it is not measured,
-    /// or nothing happened.
+    /// Value in a recording, and its relative error within the bucket of a histogram; `None` if it is not measured, or if there were no
+    /// events.
     pub fn value(&self, c: &SeriesSet) -> Option<(f64, f64)> {
         if let (Subject::Op { version, op }, Quantity::Phase { phase }) =
             (&self.subject, &self.quantity)

@@ -7,7 +7,7 @@ use nfscope_model::phase;
 use nfscope_stats::Interval;
 use serde::Serialize;
 
-/// What is compared.
+/// A quantity of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Quantity {
@@ -32,7 +32,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// True for sums of events, of which half a one is meaningful; false for times.
+    /// Returns true for sums of events, of which half a one is meaningful; false for times.
     pub(crate) fn is_count(&self) -> bool {
         matches!(self, Quantity::Rate | Quantity::Share)
     }
@@ -48,11 +48,11 @@ impl From<Statistic> for Quantity {
     }
 }
 
-/// What the quantity describes; rows of one subject are adjacent.
+/// Subject of a quantity; rows of one subject are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum Subject {
-    /// One operation of one version.
+    /// An operation of one version.
     Op {
         /// Version.
         version: String,
@@ -70,10 +70,10 @@ pub enum Subject {
     Log {
         /// Type of the file system.
         fs: String,
-        /// Its volume.
+        /// Volume of the file system.
         volume: String,
     },
-    /// What clients want on stable storage: stable WRITEs, and COMMITs.
+    /// Requests for stable storage: stable WRITEs, and COMMITs.
     SyncWrites,
     /// Failures of one operation.
     Errors {
@@ -84,21 +84,21 @@ pub enum Subject {
     },
     /// Calls that got no or no proper answer.
     Dropped {
-        /// Why: dropped, deferred, garbage, auth.
+        /// Reason: dropped, deferred, garbage, auth.
         reason: String,
     },
-    /// Calls that clients sent again, and that were answered from the cache of replies.
+    /// Calls that clients retransmitted, and that were answered from the cache of replies.
     Replays,
-    /// What a workload measured itself, on the client.
+    /// Results of a workload that the client measured itself.
     Workload {
-        /// Its job.
+        /// Job of the workload.
         job: String,
         /// `read`, `write` and so on.
         operation: String,
     },
     /// Operations of a workload that failed.
     WorkloadErrors {
-        /// Its job.
+        /// Job of the workload.
         job: String,
     },
 }
@@ -117,20 +117,20 @@ pub enum Verdict {
     Less,
     /// The difference may be random.
     NoEvidence,
-    /// Whatever difference there is, it is below the smallest that matters.
+    /// A difference, if there is one, is below the smallest that matters.
     Small,
     /// Too few independent observations for a verdict.
     Few,
     /// Too few values, or not measured on one side.
     NotComparable,
-    /// Behind a primary quantity that was not found, or could not be tested.
+    /// The primary quantity was not found, or could not be tested, so this row was not tested.
     NotTested,
     /// The variance between recordings of an unchanged server is not known.
     NotJudged,
 }
 
 impl Verdict {
-    /// True if there is evidence of a change.
+    /// Returns true if there is evidence of a change.
     pub fn is_change(self) -> bool {
         matches!(
             self,
@@ -139,47 +139,47 @@ impl Verdict {
     }
 }
 
-/// One quantity before and after.
+/// A quantity before and after.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What it is of.
+    /// Subject of the quantity.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Which quantity.
+    /// The quantity.
     #[serde(flatten)]
     pub quantity: Quantity,
-    /// Before; `None` where not measured.
+    /// Value before; `None` if it was not measured.
     pub before: Option<Interval>,
-    /// After.
+    /// Value after; `None` if it was not measured.
     pub after: Option<Interval>,
-    /// After over before.
+    /// Ratio of after to before.
     pub ratio: Option<Interval>,
     /// Probability of a difference at least as large without a relevant change, corrected for multiple comparisons (Holm).
     pub p: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// True for what is tested first: what somebody asked for, or else the mean of what took the most time. Its `p`, `finds` and
-    /// `components` are those of any change, however small.
+    /// True for a quantity that is tested first: that of `--primary`, or else the mean of the subject that took the most time. Its `p`,
+    /// `finds` and `components` are those of any change, however small.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub primary: bool,
     /// True for a change of the primary quantity that is not shown to be larger than the least one that matters.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_small: bool,
-    /// Without evidence: the smallest change that four of five such comparisons would have found (0.1 for 10 %).
+    /// Smallest change that four of five such comparisons would have found (0.1 for 10 %), for a row without evidence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finds: Option<f64>,
-    /// Independent stretches, before and after; of several recordings the fewest.
+    /// Independent stretches, before and after; for several recordings the fewest.
     pub stretches: [Option<f64>; 2],
-    /// With several recordings: how much they vary.
+    /// Variances of the quantity, with several recordings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub components: Option<Components>,
-    /// The reason why it is not comparable, or a note on its verdict.
+    /// Reason why the row is not comparable, or a note on its verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 impl Row {
-    /// True if it became worse, and by more than the least change that matters.
+    /// Returns true if the quantity became worse, and by more than the least change that matters.
     pub fn is_worse(&self) -> bool {
         self.verdict == Verdict::Worse && !self.may_be_small
     }
@@ -188,29 +188,29 @@ impl Row {
 /// Standard deviations of a quantity, relative to its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Components {
-    /// Within a recording: how precisely its windows tell its own value.
+    /// Within a recording: the precision of its own value.
     pub within: f64,
     /// Between recordings of an unchanged server, beyond that.
     pub between: f64,
-    /// Recordings on each side that find a change of 10 % in four of five comparisons of as many quantities as this one; `None` where
-    /// no number does.
+    /// Recordings on each side that find a change of 10 % in four of five comparisons of as many quantities as this one; `None` if no
+    /// number does.
     pub recordings_to_find: Option<f64>,
-    /// The same of a comparison in which somebody asks for this quantity to be tested first.
+    /// Recordings on each side if `--primary` names this quantity.
     pub recordings_to_find_first: Option<f64>,
 }
 
-/// One side.
+/// A side of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
     /// Metadata of the first recording.
     pub metadata: Metadata,
     /// Names of all recordings of this side.
     pub recordings: Vec<String>,
-    /// Windows in it.
+    /// Windows in all its recordings.
     pub windows: usize,
-    /// Seconds of them.
+    /// Seconds of these windows.
     pub seconds: f64,
-    /// NFS operations in them; those of the workload where no server was recorded.
+    /// NFS operations in them; those of the workload if no server was recorded.
     pub operations: f64,
     /// Clients with operations in them, `other` counted once.
     pub clients: usize,
@@ -229,7 +229,7 @@ pub struct Caveat {
 /// Two distributions over the same buckets, for an overlay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Subject of the dots.
+    /// Subject of the distributions.
     pub title: String,
     /// Upper edge of each bucket, in seconds.
     pub edges: Vec<f64>,
@@ -237,14 +237,14 @@ pub struct Curve {
     pub before: Vec<f64>,
     /// Values per bucket after.
     pub after: Vec<f64>,
-    /// p50 and p99 of each side, as the table has them; `None` where values are too few for it.
+    /// p50 and p99 of each side, as in the table; `None` if there are too few values.
     pub marks: [Option<[f64; 2]>; 2],
 }
 
-/// Where an operation's mean time goes, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
+/// Mean time of an operation by phase, before and after, in seconds: cpu, runqueue, log, disk, lock; `None`: not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// Subject of the dots.
+    /// Subject of the bars.
     pub title: String,
     /// Before.
     pub before: [Option<f64>; phase::OPS],
@@ -252,25 +252,25 @@ pub struct Bars {
     pub after: [Option<f64>; phase::OPS],
 }
 
-/// One quantity over time: seconds since the recording began, value (NaN where there was none).
+/// A quantity over time: seconds since the recording began, and the value (NaN if there was none).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeSeries {
-    /// Subject of the dots.
+    /// Subject of the lines.
     pub title: String,
-    /// What changes during a recording are found of: `operations per second`, `write mean`.
+    /// Quantity whose changes during a recording are searched: `operations per second`, `write mean`.
     pub what: String,
     /// True for seconds of latency, false for events per second.
     pub latency: bool,
-    /// Before.
+    /// Points before.
     pub before: Vec<(f64, f64)>,
-    /// After.
+    /// Points after.
     pub after: Vec<(f64, f64)>,
-    /// When it changed during a recording, before and after: seconds since the recording began.
+    /// Times of changes during a recording, before and after: seconds since the recording began.
     pub changes: [Vec<f64>; 2],
 }
 
 impl Comparison {
-    /// The paragraphs of the headline: the durability of both sides where it differs, and the rest.
+    /// Paragraphs of the headline: the difference in durability, if there is one, and the rest.
     pub(super) fn paragraphs(&self) -> (Option<&str>, &str) {
         let durability = self.durability.as_ref().map(|d| d.text.as_str());
         let rest = durability.and_then(|text| self.headline.strip_prefix(text));
@@ -281,14 +281,14 @@ impl Comparison {
     }
 }
 
-/// One quantity in each recording of both sides.
+/// A quantity in each recording of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dots {
     /// Subject of the dots.
     pub title: String,
-    /// Which quantity.
+    /// The quantity.
     pub quantity: Quantity,
-    /// Before and after, by recording; `None` where it has no value.
+    /// Values before and after, by recording; `None` if a recording has none.
     pub values: [Vec<Option<Interval>>; 2],
 }
 
@@ -303,29 +303,29 @@ pub struct Comparison {
     pub not_judged: Option<String>,
     /// Differences in durability, in failures and in the work, and then the changes of latencies.
     pub headline: String,
-    /// What makes the comparison less certain.
+    /// Caveats, which make the comparison less certain.
     pub caveats: Vec<Caveat>,
     /// Changes by up to this count as none.
     pub min_effect: f64,
-    /// Before.
+    /// The side before.
     pub before: Side,
-    /// After.
+    /// The side after.
     pub after: Side,
     /// All compared quantities, subjects in order of importance.
     pub rows: Vec<Row>,
-    /// What to record next, if that would help.
+    /// Advice on the next recordings, if they would help.
     pub next: Vec<String>,
     /// Statistical methods with their sources. The terminal shows the first entry only.
     pub method: Vec<String>,
     /// Operations that are not compared because they take hardly any time.
     pub left_out: Vec<String>,
-    /// Every WRITE on both sides asked to be durable, and the server kept its word as far as is known.
+    /// True if every WRITE on both sides asked to be durable, and the server kept its word as far as is known.
     #[serde(skip)]
     pub durable_writes: bool,
     /// The quantity that the first page is about, in each recording.
     #[serde(skip)]
     pub dots: Option<Dots>,
-    /// Distributions of what takes the most time.
+    /// Distributions of the subjects that take the most time.
     #[serde(skip)]
     pub curves: Vec<Curve>,
     /// Phases of the same operations.

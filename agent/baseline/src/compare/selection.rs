@@ -1,4 +1,4 @@
-//! Selects what is compared: operations that take a relevant share of the time, what fails, and what operations wait for.
+//! Selects the subjects of a comparison: operations with a relevant share of the time, failures, and waits of operations.
 
 use crate::compare::errors;
 use crate::compare::labels;
@@ -9,14 +9,14 @@ use nfscope_model::{Histogram, family as f};
 use nfscope_text::units::percent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Operations with a smaller share of the time on both sides are left out: each additional comparison weakens all tests.
+/// Share of the time on both sides below which operations are left out: each additional comparison weakens all tests.
 const MIN_SHARE: f64 = 0.02;
 
 /// Most intent logs that are compared.
 const MAX_LOGS: usize = 4;
 
 pub(super) struct Subjects {
-    /// In order of importance.
+    /// Subjects in order of importance.
     pub kept: Vec<Subject>,
     pub left_out: Vec<String>,
 }
@@ -59,7 +59,7 @@ pub(super) fn choose(all: &[&SeriesSet]) -> Subjects {
     Subjects { kept, left_out }
 }
 
-/// Everything that a recording has, however small its share of the time is.
+/// All subjects of a recording, however small their share of the time is.
 pub(super) fn every(c: &SeriesSet) -> Vec<Subject> {
     let all = [c];
     let mut kept = choose(&all).kept;
@@ -78,7 +78,7 @@ pub(super) fn every(c: &SeriesSet) -> Vec<Subject> {
     kept
 }
 
-/// The share of each operation in the time of all operations.
+/// Share of each operation in the time of all operations.
 fn of_time(c: &SeriesSet) -> Vec<([String; 2], f64)> {
     let ops = c.totals(&f::OP_DURATION);
     let all: f64 = ops.iter().map(|(_, h)| h.sum).sum();
@@ -97,7 +97,7 @@ fn versions(c: &SeriesSet) -> Vec<String> {
     matter.map(|([version], _)| (*version).to_owned()).collect()
 }
 
-/// Intent logs in order of the time that requests waited for them; and the names of those with hardly any waits.
+/// Intent logs in order of the time that requests waited for them, and the names of those with hardly any waits.
 fn logs(all: &[&SeriesSet]) -> (Vec<Subject>, Vec<String>) {
     let mut waited: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for c in all {

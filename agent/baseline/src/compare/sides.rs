@@ -1,16 +1,16 @@
-//! The recordings that a comparison holds against each other.
+//! Recordings that are compared with each other.
 
 use crate::series::SeriesSet;
 
 /// Recordings on both sides.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides<'a> {
-    /// Before; at least one.
+    /// Recordings before; at least one.
     pub before: &'a [SeriesSet],
-    /// After; at least one.
+    /// Recordings after; at least one.
     pub after: &'a [SeriesSet],
-    /// Groups of recordings that are not compared. Within each nothing was changed, so that they tell how much recordings of an
-    /// unchanged server differ.
+    /// Groups of recordings that are not compared. Nothing was changed within each group, so they show how much recordings of an unchanged
+    /// server differ.
     pub earlier: &'a [Vec<SeriesSet>],
 }
 
@@ -25,12 +25,12 @@ impl Sides<'_> {
             .collect()
     }
 
-    /// Those that are compared.
+    /// Recordings that are compared.
     pub(super) fn compared(&self) -> Vec<&SeriesSet> {
         self.before.iter().chain(self.after).collect()
     }
 
-    /// True if the variance between recordings is known from recordings.
+    /// Returns true if recordings show the variance between recordings.
     pub(super) fn has_replicates(&self) -> bool {
         let more = |group: &[SeriesSet]| group.len() > 1;
         more(self.before) || more(self.after) || self.earlier.iter().any(|g| more(g))

@@ -14,7 +14,7 @@ const WIDTH: usize = 80;
 /// Maximum width of one side's name, host and other properties.
 const SIDE: usize = 50;
 
-/// What `nfscope baseline compare` prints.
+/// Text of `nfscope baseline compare`.
 pub fn render(c: &Comparison, colors: bool) -> String {
     let mut out = String::new();
     let (durability, rest) = c.paragraphs();
@@ -70,10 +70,10 @@ pub fn render(c: &Comparison, colors: bool) -> String {
     out
 }
 
-/// Operations whose failures have rows without a change, at most.
+/// Most operations whose failures have rows without a change.
 const MAX_FAILING: usize = 4;
 
-/// The rows to print, and of how many operations the failures are left out. Whatever changed is printed.
+/// Rows to print, and the number of operations whose failures are left out. Every change is printed.
 fn shown(rows: &[Row]) -> (Vec<Row>, usize) {
     let (mut shown, mut failing, mut hidden) = (Vec::new(), 0, 0);
     for of in rows.chunk_by(|a, b| a.subject == b.subject) {
@@ -164,7 +164,7 @@ fn print(out: &mut String, cells: &Cells, wide: &[usize; 8], code: Option<&str>)
     );
     let end = match finds.is_empty() {
         true => verdict.clone(),
-        // Only rows with this verdict have one.
+        // Only rows with this verdict have a smallest change.
         false => format!(
             "{verdict:<0$} {finds:>1$}",
             labels::verdict(Verdict::NoEvidence).len(),
@@ -182,7 +182,7 @@ fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", text.trim_end());
 }
 
-/// The beginning of `text`, `…` for the rest.
+/// Beginning of `text`, with `…` for the rest.
 fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Whether two recordings are of the right times: order, overlap, hours and weekdays.
+//! Checks of the times of two recordings: order, overlap, hours and weekdays.
 
 use crate::compare::result::Caveat;
 use crate::compare::sides::Sides;
@@ -6,26 +6,26 @@ use crate::series::SeriesSet;
 use std::ops::Range;
 
 const DAY_MS: i64 = 86_400_000;
-/// Time of day is told apart in slots.
+/// Length of the slots by which times of day are distinguished.
 const SLOT_MS: i64 = 600_000;
 const SLOTS: usize = (DAY_MS / SLOT_MS) as usize;
-/// Slots that are this far apart, or closer, count as the same time of day: two hours.
+/// Largest distance of slots that count as the same time of day: two hours.
 const NEAR: usize = 12;
-/// If more than this share of a side's time is of other hours than the other side's, the load differs by the time of day.
+/// Share of a side's time in hours that the other side lacks, from which on the load differs by the time of day.
 const OTHER: f64 = 0.25;
 /// Share of the time on Saturdays and Sundays, from which on the sides differ.
 const WEEKEND: f64 = 0.5;
 
-/// Start and end in milliseconds since 1970.
+/// Start and end of a recording in milliseconds since 1970.
 fn span(c: &SeriesSet) -> Range<i64> {
     let at = |seconds: f64| c.metadata.began_ms + (seconds * 1e3) as i64;
     let begin = c.begins.first().copied().unwrap_or(0.0);
     let last = c.begins.last().copied().unwrap_or(0.0);
-    // A window that was merged from several has gaps inside; the end of the last is close enough.
+    // A window that was merged from several has gaps inside; the end of the last one is precise enough.
     at(begin)..at(last + c.lengths.last().copied().unwrap_or(0.0))
 }
 
-/// True if every recording before began later than every one after. Sides that took turns have no wrong order.
+/// Returns true if every recording before began later than every one after. Sides that took turns have no wrong order.
 pub(super) fn is_reversed(sides: &Sides) -> bool {
     let begins = |side: &[SeriesSet]| -> Vec<i64> { side.iter().map(|c| span(c).start).collect() };
     let first = begins(sides.before).into_iter().min();
@@ -33,11 +33,11 @@ pub(super) fn is_reversed(sides: &Sides) -> bool {
     first > last
 }
 
-/// Part of the shorter recording that two recordings may have in common. A recording begins when its first reading arrives, which is
-/// later than the reading, and lasts as long by the agent's clock: recordings that follow each other at once overlap by that delay.
+/// Part of the shorter recording up to which two recordings may overlap. A recording begins when its first reading arrives, which is later
+/// than the reading. It lasts as long by the agent's clock, so consecutive recordings overlap by that delay.
 const IN_COMMON: f64 = 0.05;
 
-/// True if recordings of these times, in milliseconds since 1970, have a part of them in common.
+/// Returns true if recordings of these times, in milliseconds since 1970, overlap.
 pub fn in_common(a: &Range<i64>, b: &Range<i64>) -> bool {
     let length = |of: &Range<i64>| of.end.saturating_sub(of.start);
     let common = length(&(a.start.max(b.start)..a.end.min(b.end)));
@@ -45,12 +45,12 @@ pub fn in_common(a: &Range<i64>, b: &Range<i64>) -> bool {
     common > 0 && common as f64 >= IN_COMMON * shorter as f64
 }
 
-/// True for recordings of one host that have a part of their time in common.
+/// Returns true for recordings of one host whose times overlap.
 fn overlap(a: &SeriesSet, b: &SeriesSet) -> bool {
     a.metadata.host == b.metadata.host && in_common(&span(a), &span(b))
 }
 
-/// The first two recordings of one side that are of the same time on the same host, by name.
+/// Names of the first two recordings of one side that overlap on the same host.
 pub(super) fn overlapping(side: &[SeriesSet]) -> Option<(&str, &str)> {
     side.iter().enumerate().find_map(|(i, a)| {
         let b = side[..i].iter().find(|b| overlap(a, b))?;
@@ -111,7 +111,7 @@ pub(super) fn find(
     }
 }
 
-/// Share of the time for which a property of the time holds.
+/// Share of the time for which `holds` returns true.
 fn share(c: &SeriesSet, holds: impl Fn(i64) -> bool) -> f64 {
     let at = |begin: &f64| c.metadata.began_ms + (begin * 1e3) as i64;
     let windows = c.begins.iter().zip(&c.lengths);
@@ -135,7 +135,7 @@ fn slots(c: &SeriesSet) -> Vec<f64> {
     slots.into_iter().map(|s| s / all).collect()
 }
 
-/// The share of one side's time that is far from every time of the other.
+/// Share of one side's time that is far from every time of the other.
 fn other_of(of: &[f64], than: &[f64]) -> f64 {
     let near = |slot: usize| (0..=2 * NEAR).any(|i| than[(slot + SLOTS + i - NEAR) % SLOTS] > 0.0);
     (0..SLOTS).filter(|s| !near(*s)).map(|s| of[s]).sum()

@@ -1,11 +1,11 @@
-//! The variance between recordings of an unchanged server. Where it is not known, no difference counts as a change.
+//! The variance between recordings of an unchanged server. If it is not known, no difference counts as a change.
 
 use crate::compare::matching;
 use crate::compare::options::Options;
 use crate::compare::sides::Sides;
 use crate::compare::times;
 
-/// The reason why nothing can be judged; `None` where recordings, rounds of hours or the user provide the variance.
+/// Reason why nothing can be judged; `None` if recordings, rounds of hours or the user provide the variance.
 pub(super) fn unknown(sides: &Sides, options: &Options) -> Option<String> {
     for (name, side) in [("before", sides.before), ("after", sides.after)] {
         if let Some((a, b)) = times::overlapping(side) {

@@ -1,22 +1,22 @@
 //! Causes of an effect that a fraction cannot separate, and the fewest runs that separate them.
 //!
-//! An effect of a fraction is the sum of its aliases. An interaction is a plausible one where its factors matter (effect heredity: M.
-//! Hamada and C. F. J. Wu, Analysis of designed experiments with complex aliasing, J. of Quality Technology 24, 1992).
+//! An effect of a fraction is the sum of its aliases. An interaction is plausible if its factors matter (effect heredity: M. Hamada and C.
+//! F. J. Wu, Analysis of designed experiments with complex aliasing, J. of Quality Technology 24, 1992).
 
 use crate::experiment::plan::Plan;
 use crate::html::quoted;
 use nfscope_stats::experiment::{Analysis, Design, Effect, Word};
 
-/// Effects with a p value of at most this, without a correction, may be large. An alias is ruled out by nothing weaker.
+/// Largest p value, without a correction, of an effect that may be large. A weaker criterion would not rule out an alias.
 const LARGE: f64 = 0.05;
 
-/// True if an effect may be large.
+/// Returns true if an effect may be large.
 pub(super) fn is_large(a: &Analysis, e: &Effect) -> bool {
     let beyond = |l: nfscope_stats::experiment::Lenth| e.effect.value.abs() > l.margin;
     e.stands_out || e.p_alone.is_some_and(|p| p <= LARGE) || a.lenth.is_some_and(beyond)
 }
 
-/// The plausible causes of an effect, the shortest words first; a single one where the design separates it from all others.
+/// Plausible causes of an effect, the shortest words first; a single one if the design separates it from all others.
 pub(super) fn causes(design: &Design, of: Word, is_large: impl Fn(Word) -> bool) -> Vec<Word> {
     let chain: Vec<Word> = [of]
         .into_iter()
@@ -27,7 +27,7 @@ pub(super) fn causes(design: &Design, of: Word, is_large: impl Fn(Word) -> bool)
     let main = of.order() == 1;
     let plausible = |w: &Word| match w.order() {
         1 => true,
-        // Beside a factor itself an interaction is plausible with all of its factors, among interactions with any.
+        // Beside a factor itself an interaction is plausible only with all of its factors; among interactions, with any.
         2 if !main => large(*w) > 0,
         order => large(*w) == order,
     };
@@ -50,7 +50,7 @@ pub(super) fn named(plan: &Plan, causes: &[Word]) -> String {
     each.join(" or ")
 }
 
-/// The fewest further combinations that separate causes, each list of them those of one effect; `None` where all are known.
+/// The fewest further combinations that separate causes; each list has those of one effect. `None` if all are known.
 /// Either the factors of the first cause of each effect change alone, or the whole design is folded over.
 pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Option<String> {
     let open: Vec<&Vec<Word>> = effects.iter().filter(|causes| causes.len() > 1).collect();
@@ -71,7 +71,7 @@ pub(super) fn to_tell(plan: &Plan, design: &Design, effects: &[Vec<Word>]) -> Op
         (more > 0 && more < one_by_one && separates(&design.folded_on(turned)))
             .then_some((turned, more))
     });
-    // The fold on all factors is the most useful of those with as many runs: main effects are free of interactions of two behind it.
+    // The fold on all factors is the most useful one among those with as many runs: it frees main effects of interactions of two.
     if let Some((turned, more)) = folds.min_by_key(|(_, more)| *more) {
         let on = match turned == all {
             true => String::new(),
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Runs of a server with these effects, each the factor between the levels of a word, and noise of 5 % from run to run.
+    /// Runs of a server with these effects, each the factor between the levels of a word, and noise of 5 % between runs.
     fn simulated(plan: &Plan, truth: &[(&str, f64)], seed: u64) -> Analysed {
         let mut random = SmallRng::seed_from_u64(seed);
         let runs = plan.runs().unwrap().into_iter().map(|run| {
@@ -178,7 +178,7 @@ mod tests {
         Fraction::Generators(all.iter().map(|g| parse_generator(g).unwrap()).collect())
     }
 
-    /// An effect whose alias is an interaction of two large effects is never named as a cause alone, whichever of both is real.
+    /// An effect whose alias is an interaction of two large effects is never named as the only cause, whichever of both is real.
     #[test]
     fn an_alias_of_large_effects_is_not_named_alone() {
         // C = BF among six factors in eight runs.
@@ -191,7 +191,7 @@ mod tests {
                     let a = simulated(&plan, &[("F", 4.0), ("B", 3.0), (real, 1.6)], seed);
                     let names = found(&a);
                     alone += u32::from(names.contains(&"C".to_owned()));
-                    // Chance may make another factor look large, too.
+                    // By chance another factor may look large, too.
                     let named = |n: &String| n.starts_with("C or ") && n.contains("B x F");
                     both += u32::from(names.iter().any(named));
                 }
@@ -260,7 +260,7 @@ mod tests {
             ),
             "{text}"
         );
-        // The other half of the design separates three effects at once, and folded over nothing is left open.
+        // The other half of the design separates three effects at once, and a fold-over leaves nothing open.
         let third = plan(3, Fraction::One(2), 3);
         let truth = [("A", 3.0), ("B", 3.0), ("AB", 2.0)];
         let text = last(&third, &truth);
@@ -282,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A fold-over on all factors brings nothing new where all words of the defining relation are even. One on a single factor does.
+    /// A fold-over on all factors adds nothing if all words of the defining relation are even, but one on a single factor does.
     #[test]
     fn a_fold_over_on_one_factor_separates_interactions() {
         let plan = plan(6, Fraction::One(4), 2);
@@ -303,20 +303,20 @@ mod tests {
         for name in ["A x B", "B x C"] {
             assert!(names.contains(&name.to_owned()), "{names:?}");
         }
-        // Form of plan files from before there was anything to add.
+        // Plan files from before runs could be added have this form.
         let old = serde_json::to_string(&plan).unwrap();
         assert!(!old.contains("more"), "{old}");
         assert_eq!(serde_json::from_str::<Plan>(&old).unwrap(), plan);
     }
 
-    /// Replicates that are added later are blocks: a server that became slower meanwhile has no other effects.
+    /// Replicates that are added later are blocks, so a server that became slower meanwhile has no other effects.
     #[test]
     fn replicates_that_are_added_are_blocks() {
         let once = plan(3, Fraction::Full, 1);
         let more = once.with(More::Replicates(2)).unwrap();
         let runs = more.runs().unwrap();
         assert_eq!((runs.len(), &runs[..8]), (24, &once.runs().unwrap()[..]));
-        // Nothing but A is real: anything else is found in 5 % of experiments.
+        // Only A is real: other effects are found in 5 % of experiments.
         let (mut with_a, mut more_than_a) = (0, 0);
         for seed in 0..40 {
             let names = found(&simulated(&more, &[("A", 1.3)], seed));
@@ -335,7 +335,7 @@ mod tests {
         );
     }
 
-    /// Levels are free text, and a shell would run what is in it.
+    /// Levels are free text, and a shell would run commands in it, so they are quoted.
     #[test]
     fn printed_commands_are_quoted() {
         let mut half = plan(4, Fraction::One(2), 3);
@@ -357,7 +357,7 @@ mod tests {
         );
     }
 
-    /// Nobody counts the writes that are in a cache which is not flushed: a share of them would be made up.
+    /// The writes in a device's cache are not counted, so a level that never flushes the cache has no share of writes at risk.
     #[test]
     fn a_level_without_flushes_has_no_share() {
         for lossy in [0, 1] {
@@ -382,7 +382,7 @@ mod tests {
         }
     }
 
-    /// A factor that makes writes unsafe is not praised for what it gains.
+    /// The warning about a factor that makes writes unsafe comes before its gain.
     #[test]
     fn a_level_that_loses_writes_comes_first() {
         let plan = plan(2, Fraction::Full, 2);

@@ -1,4 +1,4 @@
-//! The effects of factors on what the baselines of an experiment measured.
+//! Effects of factors on the measurements of an experiment's baselines.
 
 use crate::experiment::caveats::{Noise, checks};
 use crate::experiment::plan::Plan;
@@ -11,16 +11,15 @@ use nfscope_stats::experiment::{self as stats, Analysis, Scale, Word};
 use nfscope_stats::holm;
 use nfscope_text::units::many;
 
-/// Effects with a corrected p value of at most this are found.
+/// Largest corrected p value of an effect that is found.
 const LEVEL: f64 = 0.05;
-/// An effect of so many factors may be taken for none where a combination has no run.
+/// Least number of factors of an effect that counts as none if a combination has no run.
 const LONG: u32 = 3;
 
-/// Analyses the runs of a plan: every response. Holm's correction is for
-/// the effects on all of them.
+/// Analyses every response of the runs of a plan. Holm's correction is for the effects on all responses.
 ///
 /// # Errors
-/// Why they cannot be analysed.
+/// When they cannot be analysed; the error has the reason.
 pub fn analyse(plan: &Plan, responses: &[Measured], scale: Scale) -> Result<Vec<Analysed>, String> {
     let each = responses.iter().map(|response| {
         let runs = Runs::of(plan, response, scale)?;
@@ -53,13 +52,13 @@ pub fn analyse(plan: &Plan, responses: &[Measured], scale: Scale) -> Result<Vec<
     Ok(all)
 }
 
-/// The p values that one correction is for, with what they decide.
+/// P values that are corrected together, with the results that they decide.
 fn tests(a: &mut Analysed) -> impl Iterator<Item = (&mut Option<f64>, &mut bool)> {
     let effects = a.effects.iter_mut().map(|e| (&mut e.p, &mut e.found));
     effects.chain(a.terms.iter_mut().map(|t| (&mut t.p, &mut t.found)))
 }
 
-/// Levels of a factor are judged where there is evidence of the factor: none is found by chance more often than the factor is.
+/// Judges the levels of a factor if there is evidence of the factor: then a level is found by chance no more often than the factor is.
 fn levels_of_found_factors(a: &mut Analysed) {
     for level in &mut a.levels {
         let is_found = |t: &TermResult| t.found && t.factors == level.factor;
@@ -73,7 +72,7 @@ fn ambiguous(plan: &Plan, design: &stats::Design, a: &Analysed) -> Vec<String> {
     let mut all: Vec<String> = found
         .map(|e| format!("{}: this design cannot tell them apart", e.name()))
         .collect();
-    // The smallest is the most doubtful: without it the large ones are no interactions.
+    // The smallest effect is the most doubtful, so the large ones are tried without it.
     let mut found: Vec<_> = a.effects.iter().filter(|e| e.found).collect();
     found.sort_by(|a, b| a.part.total_cmp(&b.part));
     let causes: Vec<Vec<Word>> = found.into_iter().map(|e| e.words.clone()).collect();
@@ -81,14 +80,14 @@ fn ambiguous(plan: &Plan, design: &stats::Design, a: &Analysed) -> Vec<String> {
     all
 }
 
-/// The runs that one response was measured in.
+/// Runs in which one response was measured.
 struct Runs<'a> {
     plan: &'a Plan,
     response: &'a Measured,
     scale: Scale,
     numbers: Vec<usize>,
     observations: Vec<stats::Observation>,
-    /// Difference that no repetition shows, on the scale of the analysis.
+    /// Error that repetitions do not show, on the scale of the analysis.
     hidden: f64,
 }
 
@@ -132,7 +131,7 @@ impl Runs<'_> {
         )
     }
 
-    /// Refuses where the effect of a factor or of two cannot be told because combinations have no run.
+    /// Refuses the analysis if the effect of one or two factors cannot be estimated because combinations have no run.
     fn refuse(&self, dropped: &[Word], without: &[String]) -> Result<(), String> {
         let short = dropped.iter().filter(|w| w.order() < LONG);
         let short: Vec<_> = short.map(|w| self.plan.named(*w)).collect();
@@ -147,7 +146,7 @@ impl Runs<'_> {
         ))
     }
 
-    /// All that does not depend on the model.
+    /// Parts of the result that do not depend on the model.
     fn analysed(&self, noise: &Noise, dropped: &[Word], without: &[String]) -> Analysed {
         let (plan, response) = (self.plan, self.response);
         let mut checks = checks(noise, &response.runs);
@@ -209,7 +208,7 @@ impl Runs<'_> {
         }
     }
 
-    /// Factors with two levels: the effect of each and of each product, for one of so many responses.
+    /// Analysis of factors with two levels: the effect of each and of each product, for one of `of` responses.
     fn by_effects(&self, of: usize) -> Result<Told, String> {
         let plan = self.plan;
         let design = plan.design().map_err(|e| e.to_string())?;
@@ -218,7 +217,7 @@ impl Runs<'_> {
         let without = self.without_runs()?;
         self.refuse(&a.dropped, &without)?;
         let logarithm = self.scale == Scale::Logarithm;
-        // From half the difference of logarithms to the ratio of levels.
+        // Converts half the difference of logarithms to the ratio of levels.
         let shown = |v: f64| if logarithm { (2.0 * v).exp() } else { v };
         let large: Vec<Word> = (a.effects.iter())
             .filter(|e| aliases::is_large(&a, e))
@@ -280,7 +279,8 @@ impl Runs<'_> {
         Ok((analysed, alone))
     }
 
-    /// Factors with any number of levels: a test of each factor and of each interaction, and each level beside the first.
+    /// Analysis of factors with any number of levels: a test of each factor and of each interaction, and each level compared with the
+    /// first.
     fn by_levels(&self) -> Result<Told, String> {
         let plan = self.plan;
         let counts = plan.counts();
@@ -326,7 +326,7 @@ impl Runs<'_> {
         Ok((analysed, a.terms.iter().map(|t| t.p_alone).collect()))
     }
 
-    /// A difference on the scale of the analysis, as a ratio where that is logarithmic.
+    /// A difference on the scale of the analysis; as a ratio if that is logarithmic.
     fn shown(&self, difference: f64) -> f64 {
         match self.scale {
             Scale::Linear => difference,
@@ -334,7 +334,7 @@ impl Runs<'_> {
         }
     }
 
-    /// The combinations without a run, each by its levels.
+    /// Combinations without a run, each by its levels.
     fn without_runs(&self) -> Result<Vec<String>, String> {
         let all = self.plan.combinations().map_err(|e| e.to_string())?;
         let has = |levels: &stats::Levels| {

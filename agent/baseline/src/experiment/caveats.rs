@@ -1,13 +1,13 @@
-//! What makes an analysis less certain.
+//! Caveats of an analysis.
 
 use crate::experiment::result::RunData;
 
-/// Rates of runs that differ by more than this factor count as another load.
+/// Factor from which on rates of runs count as different loads.
 const LOAD: f64 = 1.2;
-/// A larger share of failed operations is told.
+/// Share of failed operations from which on there is a caveat.
 const FAILURES: f64 = 0.01;
 
-/// What is to be checked of the runs before their effects are believed.
+/// Checks of the runs, and their caveats.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Checks {
     pub equal_load: bool,
@@ -19,13 +19,13 @@ pub(super) struct Checks {
 
 /// The noise of runs as an analysis knows it.
 pub(super) struct Noise<'a> {
-    /// True where the noise is estimated from the effects.
+    /// True if the noise is estimated from the effects.
     pub by_effects: bool,
     pub deviation: Option<f64>,
     pub residuals: &'a [f64],
 }
 
-/// Data are in the order of the runs.
+/// Checks the runs. `data` are in the order of the runs.
 pub(super) fn checks(noise: &Noise, data: &[RunData]) -> Checks {
     let residuals = noise.residuals;
     let mut all = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn checks(noise: &Noise, data: &[RunData]) -> Checks {
             data.len()
         ));
     }
-    // Something that changes with time, in spite of the random order.
+    // A trend shows that something else changes with time, in spite of the random order.
     let n = residuals.len() as f64;
     let trend = match noise.deviation {
         Some(_) if n >= 10.0 => correlation_with_order(residuals),
@@ -82,7 +82,7 @@ pub(super) fn checks(noise: &Noise, data: &[RunData]) -> Checks {
     }
 }
 
-/// `None` without residuals: there is nothing to follow.
+/// Correlation of the residuals with the order of the runs; `None` without residuals.
 fn correlation_with_order(residuals: &[f64]) -> Option<f64> {
     let middle = (residuals.len() as f64 - 1.0) / 2.0;
     let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);

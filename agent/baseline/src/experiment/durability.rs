@@ -6,7 +6,7 @@ use crate::experiment::result::RunData;
 use nfscope_stats::experiment::Run;
 use nfscope_text::units::percent;
 
-/// Sentences on each factor whose levels differ, and on unknown durability. Runs and data are in the order of the runs.
+/// Sentences about each factor whose levels differ in durability, and about unknown durability. Runs and data are in the order of the runs.
 pub(super) fn differs(plan: &Plan, runs: &[Run], data: &[RunData]) -> Vec<String> {
     let mut all = Vec::new();
     for (i, factor) in plan.factors.iter().enumerate() {
@@ -15,7 +15,7 @@ pub(super) fn differs(plan: &Plan, runs: &[Run], data: &[RunData]) -> Vec<String
             let of = of.filter(move |(run, _)| run.levels.at(i) == at);
             Durability::merged(of.map(|(_, d)| &d.durability))
         };
-        // Each level beside the first one.
+        // Each level is compared with the first one.
         let others = 1..factor.levels.len();
         all.extend(others.filter_map(|at| between(factor, at, [level(0), level(at)])));
     }
@@ -40,7 +40,7 @@ pub(super) fn differs(plan: &Plan, runs: &[Run], data: &[RunData]) -> Vec<String
     all
 }
 
-/// A sentence on the first level of a factor and another one, if their durability differs or may do so.
+/// Sentence about the first level of a factor and another one, if their durability differs or may differ.
 fn between(factor: &Factor, other: usize, [low, high]: [Durability; 2]) -> Option<String> {
     let (change, lossy) = match (low.change(&high), high.change(&low)) {
         (Some(change), _) if change.direction == Direction::More => (change, 0),

@@ -1,31 +1,31 @@
-//! What recordings made before an experiment say of it: the smallest effect that it will find.
+//! The smallest effect that an experiment will find, from recordings made before it.
 
 use crate::experiment::plan::Plan;
 use nfscope_stats::experiment::smallest_found;
 use nfscope_text::units::percent;
 
-/// Standard errors in half of a 95 % interval, of many windows.
+/// Standard errors in half of a 95 % interval, for many windows.
 const NORMAL: f64 = 1.96;
-/// Power at which an effect is told.
+/// Power of the effect that is reported.
 const POWER: f64 = 0.8;
 
-/// A recording of a run with levels that all pilots have.
+/// A recording with the levels that all pilots have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pilot {
-    /// The response.
+    /// Value of the response.
     pub value: f64,
-    /// Half the width of its 95 % interval, relative to it; `None` of too few windows.
+    /// Half the width of its 95 % interval, relative to the value; `None` for too few windows.
     pub half_width: Option<f64>,
-    /// Its length.
+    /// Length of the recording.
     pub seconds: f64,
-    /// How far it may be off within the bucket of a histogram, as a part of it.
+    /// Relative error of the value within the bucket of a histogram.
     pub hidden: f64,
 }
 
-/// The smallest effect on a response that the plan will find with runs of this length, as a factor, in a sentence.
+/// Sentence about the smallest effect on a response, as a factor, that the plan will find with runs of this length.
 ///
 /// # Errors
-/// Why that is unknown.
+/// When it is unknown; the error has the reason.
 pub fn pilot(
     plan: &Plan,
     response: &str,
@@ -38,7 +38,7 @@ pub fn pilot(
     let all = plan.runs().map_err(|e| e.to_string())?;
     let runs = all.len();
     let blocks = all.iter().map(|r| r.block + 1).max().unwrap_or(1);
-    // Without replicates the noise is estimated from the effects (Lenth), as by a third of them.
+    // Without replicates the noise is estimated from the effects (Lenth), with a third of their number as degrees of freedom.
     let left = (runs + 1).saturating_sub(combinations + blocks);
     let dof = match left {
         0 => effects as f64 / 3.0,
@@ -75,7 +75,7 @@ pub fn pilot(
     ))
 }
 
-/// The standard deviation of the logarithms.
+/// Standard deviation of the logarithms.
 fn deviation_of(pilots: &[Pilot]) -> f64 {
     let n = pilots.len() as f64;
     let logarithms: Vec<f64> = pilots.iter().map(|p| p.value.ln()).collect();

@@ -12,14 +12,14 @@ const MOST_LEVELS: usize = 64;
 /// A factor with its levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Its name: `log`.
+    /// Name of the factor: `log`.
     pub name: String,
-    /// The low level, then the high one: `disk`, `slog`. There may be more than two; others are compared with the first.
+    /// Low level, then the high one: `disk`, `slog`. There may be more than two levels; the others are compared with the first.
     pub levels: Vec<String>,
 }
 
 impl Factor {
-    /// The value halfway between two levels that are numbers with the same unit: `12`, `34k`.
+    /// Value halfway between two levels that are numbers with the same unit: `12`, `34k`.
     pub fn centre(&self) -> Option<String> {
         let split = |text: &String| {
             let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
@@ -40,46 +40,46 @@ impl Factor {
     }
 }
 
-/// Which runs of all there are.
+/// Combinations of a plan among all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fraction {
     /// All combinations.
     Full,
-    /// The standard fraction: one in so many.
+    /// Standard fraction: one combination in this number.
     One(usize),
-    /// By generators: the number of a factor, and the product of factors that it equals.
+    /// Generators: the number of a factor, and the product of factors that it equals.
     Generators(Vec<(usize, u16)>),
 }
 
-/// The plan of an experiment. It is a file format: fields must stay.
+/// Plan of an experiment. This is a file format: fields must stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its name, which its baselines have as a label.
+    /// Name of the experiment, which its baselines have as a label.
     pub name: String,
     /// Factors, the first is A.
     pub factors: Vec<Factor>,
-    /// How often each combination is run.
+    /// Number of runs of each combination.
     pub replicates: usize,
-    /// Which combinations.
+    /// Combinations that are run.
     pub fraction: Fraction,
-    /// With the opposite of each combination.
+    /// True if the opposite of each combination is run, too.
     pub foldover: bool,
     /// Runs of each block with every factor halfway between its levels.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub centre: usize,
-    /// Seed of the order.
+    /// Seed of the random order.
     pub seed: u64,
-    /// Runs that were added later, in the order in which they were.
+    /// Runs that were added later, in the order in which they were added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<More>,
 }
 
-/// Runs that are added to a plan. They are blocks of their own: what differs between then and now is no effect.
+/// Runs that are added to a plan. They are blocks of their own, so that differences between then and now are not effects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum More {
-    /// Every combination so far, so many times.
+    /// Every combination so far, this number of times.
     Replicates(usize),
     /// Every combination once more, in which these factors have their other level (bit i: factor i).
     Foldover(u16),
@@ -92,7 +92,7 @@ fn is_zero(n: &usize) -> bool {
 /// Parses `log=disk,slog`.
 ///
 /// # Errors
-/// Shows the grammar.
+/// When the text has another form; the error shows the grammar.
 pub fn parse_factor(text: &str) -> Result<Factor, String> {
     let wrong = || "give NAME=LOW,HIGH, as in log=disk,slog".to_owned();
     let (name, levels) = text.split_once('=').ok_or_else(wrong)?;
@@ -100,10 +100,10 @@ pub fn parse_factor(text: &str) -> Result<Factor, String> {
     factor(name, levels).map_err(|_| wrong())
 }
 
-/// A factor with two levels or more, which differ.
+/// Builds a factor with two or more different levels.
 ///
 /// # Errors
-/// Why there is none such.
+/// When there is no such factor; the error has the reason.
 pub fn factor(name: &str, levels: Vec<String>) -> Result<Factor, String> {
     if name.is_empty() || name.contains('=') {
         return Err("its name is empty or has a `=`; fix: give it a name without".into());
@@ -126,7 +126,7 @@ pub fn factor(name: &str, levels: Vec<String>) -> Result<Factor, String> {
 /// Parses `C=AB`.
 ///
 /// # Errors
-/// Shows the grammar.
+/// When the text has another form; the error shows the grammar.
 pub fn parse_generator(text: &str) -> Result<(usize, u16), String> {
     let parsed = text.split_once('=').and_then(|(factor, word)| {
         let factor = Word::parse(factor).filter(|w| w.order() == 1)?;
@@ -135,7 +135,7 @@ pub fn parse_generator(text: &str) -> Result<(usize, u16), String> {
     parsed.ok_or_else(|| "give a generator such as C=AB; the first factor is A".to_owned())
 }
 
-/// The labels of the baseline of a run: with its levels, so that no other plan of this name takes it for a run of its own.
+/// Labels of a run's baseline. They have the run's levels, so that another plan of the same name does not take it for its own run.
 pub fn label_of(plan: &Plan, run: usize) -> BTreeMap<String, String> {
     let runs = plan.runs().unwrap_or_default();
     let levels = runs
@@ -150,12 +150,12 @@ pub fn label_of(plan: &Plan, run: usize) -> BTreeMap<String, String> {
 }
 
 impl Plan {
-    /// The name of the baseline of a run, the first of which is 1.
+    /// Name of a run's baseline; the first run is 1.
     pub fn run_name(&self, run: usize) -> String {
         format!("{}-{run}", self.name)
     }
 
-    /// True if a factor has more than two levels.
+    /// Returns true if a factor has another number of levels than two.
     pub fn is_mixed(&self) -> bool {
         self.factors.iter().any(|f| f.levels.len() != 2)
     }
@@ -168,7 +168,7 @@ impl Plan {
     /// Every combination, without the centre.
     ///
     /// # Errors
-    /// Fails where there is no such design.
+    /// If there is no such design.
     pub fn combinations(&self) -> Result<Vec<Levels>, DesignError> {
         let is_plain = self.fraction == Fraction::Full && !self.foldover && self.centre == 0;
         match self.is_mixed() {
@@ -208,7 +208,7 @@ impl Plan {
         }))
     }
 
-    /// The plan as it was before anything was added.
+    /// The plan before anything was added.
     pub fn first(&self) -> Plan {
         Plan {
             more: Vec::new(),
@@ -216,7 +216,7 @@ impl Plan {
         }
     }
 
-    /// The same plan with more runs behind the others, which keep their numbers.
+    /// Plan with more runs after the others, which keep their numbers.
     ///
     /// # Errors
     /// When a fold-over has no combination that the plan has not.
@@ -239,7 +239,7 @@ impl Plan {
     /// The factor of this name, or all of them for `all`, as a product.
     ///
     /// # Errors
-    /// Fails where there is none; the error names all.
+    /// If there is none; the error names all.
     pub fn factors_named(&self, name: &str) -> Result<Word, String> {
         if name == "all" {
             return Ok(Word::all(self.factors.len()));
@@ -253,7 +253,7 @@ impl Plan {
     /// The number of the factor of this name.
     ///
     /// # Errors
-    /// Fails where there is none; the error names all.
+    /// If there is none; the error names all.
     pub fn factor_named(&self, name: &str) -> Result<usize, String> {
         let place = self.factors.iter().position(|f| f.name == name);
         place.ok_or_else(|| {
@@ -269,7 +269,7 @@ impl Plan {
     /// All runs in the order in which to make them; the first is run 1.
     ///
     /// # Errors
-    /// Fails where there is no such design.
+    /// If there is no such design.
     pub fn runs(&self) -> Result<Vec<Run>, DesignError> {
         let first = self.first();
         let mut all = first.combinations()?;
@@ -301,7 +301,7 @@ impl Plan {
     /// The number of rounds: blocks of the order.
     ///
     /// # Errors
-    /// Fails where there is no such design.
+    /// If there is no such design.
     pub fn rounds(&self) -> Result<usize, DesignError> {
         let blocks = self.runs()?.into_iter().map(|run| run.block + 1);
         Ok(blocks.max().unwrap_or(0))

@@ -16,12 +16,12 @@ pub enum Unit {
     PerSecond,
     /// A part of a whole, 0 to 1.
     Share,
-    /// A number that a load printed, whatever its unit is.
+    /// A number that a load printed, with an unknown unit.
     Number,
 }
 
 impl Unit {
-    /// A value for people.
+    /// Text of a value.
     pub(super) fn shown(self, v: f64) -> String {
         match self {
             Unit::Seconds => seconds(v),
@@ -32,7 +32,7 @@ impl Unit {
     }
 }
 
-/// A number with four digits that count.
+/// Text of a number with four significant digits.
 fn number(v: f64) -> String {
     if v == 0.0 || !v.is_finite() {
         return format!("{v}");
@@ -41,25 +41,25 @@ fn number(v: f64) -> String {
     format!("{v:.*}", decimals as usize)
 }
 
-/// A response: what each run measured, in the order of the runs.
+/// A response: the measurements of the runs, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// `write p99`.
+    /// Name, for example `write p99`.
     pub name: String,
-    /// The unit of its values.
+    /// Unit of its values.
     pub unit: Unit,
-    /// Each run that was made.
+    /// Runs that were made.
     pub runs: Vec<RunData>,
-    /// The numbers of the runs that were not made; the first is 1.
+    /// Numbers of the runs that were not made; the first is 1.
     pub missing: Vec<usize>,
 }
 
-/// What one run measured.
+/// Measurements of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunData {
     /// The response.
     pub response: f64,
-    /// How far it may be off within the bucket of a histogram, as a part of it; repetitions do not show that.
+    /// Relative error of the response within the bucket of a histogram, which repetitions do not show.
     pub hidden: f64,
     /// Operations per second.
     pub rate: f64,
@@ -71,7 +71,7 @@ pub struct RunData {
 
 #[cfg(test)]
 impl Measured {
-    /// Numbers that loads have printed, a run each, of which nothing else is known.
+    /// Response of numbers that loads have printed, one per run, without other measurements.
     pub(super) fn of_loads(numbers: impl Iterator<Item = f64>) -> Measured {
         let run = |response| RunData {
             response,
@@ -89,26 +89,26 @@ impl Measured {
     }
 }
 
-/// One effect, for people and programs.
+/// An effect, for the terminal and for programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Response {
-    /// `A`, `AB`.
+    /// Word, for example `A` or `AB`.
     pub word: String,
-    /// By name.
+    /// Names of its factors.
     pub factors: String,
-    /// The high level over the low one; on a linear scale half their difference.
+    /// Ratio of the high level to the low one; on a linear scale half their difference.
     pub effect: f64,
     /// Ends of its 95 % interval; `None` without replicates.
     pub interval: Option<[f64; 2]>,
-    /// Part of the variation.
+    /// Part of the variation that it explains.
     pub part: f64,
     /// Corrected p value; `None` without replicates.
     pub p: Option<f64>,
-    /// There is evidence of it.
+    /// True if there is evidence of the effect.
     pub found: bool,
-    /// Effects up to order two that cannot be told from it.
+    /// Aliases of the effect up to order two.
     pub aliases: Vec<String>,
-    /// Its plausible causes, which the design cannot separate; a single one where it can.
+    /// Plausible causes, which the design cannot separate; a single one if it can.
     pub causes: Vec<String>,
     /// The plausible causes as products of factors.
     #[serde(skip)]
@@ -128,61 +128,61 @@ impl Response {
     }
 }
 
-/// A factor or an interaction where a factor has more than two levels.
+/// A factor or an interaction, if a factor has more than two levels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TermResult {
-    /// By name.
+    /// Names of its factors.
     pub factors: String,
     /// Degrees of freedom.
     pub dof: f64,
-    /// Its mean square over that of the noise; `None` without noise.
+    /// Mean square over that of the noise; `None` without noise.
     pub f: Option<f64>,
-    /// Part of the variation.
+    /// Part of the variation that it explains.
     pub part: f64,
     /// Corrected p value.
     pub p: Option<f64>,
-    /// There is evidence of it.
+    /// True if there is evidence of it.
     pub found: bool,
 }
 
-/// A level of a factor beside the first one, over all levels of the others.
+/// A level of a factor compared with the first one, over all levels of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LevelResult {
-    /// The factor by name.
+    /// Name of the factor.
     pub factor: String,
-    /// Its level.
+    /// The level.
     pub level: String,
-    /// The response over that at the first level; on a linear scale the difference.
+    /// Ratio of the response to that at the first level; on a linear scale the difference.
     pub effect: f64,
     /// Ends of its 95 % interval; `None` without noise.
     pub interval: Option<[f64; 2]>,
-    /// Corrected for the levels of the factor.
+    /// P value corrected for the levels of the factor.
     pub p: Option<f64>,
-    /// There is evidence of the factor, and of this level.
+    /// True if there is evidence of the factor, and of this level.
     pub found: bool,
 }
 
-/// The centre beside what the levels put there.
+/// Curvature: the centre compared with the value halfway between the levels.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CurvatureResult {
-    /// The response at the centre over the mean of the combinations; on a linear scale their difference.
+    /// Ratio of the response at the centre to the mean of the combinations; on a linear scale their difference.
     pub effect: f64,
     /// Ends of its 95 % interval; `None` without replicates.
     pub interval: Option<[f64; 2]>,
-    /// Part of the variation.
+    /// Part of the variation that it explains.
     pub part: f64,
     /// P value of a test of its own.
     pub p: Option<f64>,
-    /// Effects are no straight lines between the levels.
+    /// True if effects are not linear between the levels.
     pub found: bool,
 }
 
-/// Effects without replicates beside what noise alone would give.
+/// Effects without replicates, compared with the sizes that noise alone would give.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HalfNormal {
-    /// The noise of effects (Lenth's pseudo standard error); sizes are on the scale of the analysis, logarithms unless linear.
+    /// Noise of effects (Lenth's pseudo standard error). Sizes are on the scale of the analysis: logarithms unless it is linear.
     pub error: f64,
-    /// An effect beyond it stands out among all.
+    /// Margin beyond which an effect stands out among all.
     pub margin: f64,
     /// Effects, the largest first.
     pub sizes: Vec<Size>,
@@ -191,11 +191,11 @@ pub struct HalfNormal {
 /// The size of an effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Size {
-    /// By name.
+    /// Names of its factors.
     pub factors: String,
     /// Half the difference between the levels, without its sign.
     pub size: f64,
-    /// What noise alone would give the effect of this rank.
+    /// Size that noise alone would give to the effect of this rank.
     pub of_noise: f64,
 }
 
@@ -204,55 +204,54 @@ pub struct Size {
 pub struct Analysed {
     /// Name of the experiment.
     pub name: String,
-    /// What was measured: `write p99`.
+    /// Response that was measured: `write p99`.
     pub response: String,
-    /// True where the response is a number per second.
+    /// True if the response is a number per second.
     pub is_rate: bool,
     /// The unit of the response.
     pub unit: Unit,
-    /// True where effects are factors.
+    /// True if effects are factors.
     pub logarithm: bool,
-    /// Effects, the largest part first; none where a factor has more than two levels.
+    /// Effects, the largest part first; empty if a factor has more than two levels.
     pub effects: Vec<Response>,
-    /// Factors and interactions where a factor has more than two levels, the largest part first.
+    /// Factors and interactions if a factor has more than two levels, the largest part first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub terms: Vec<TermResult>,
-    /// The levels of these factors.
+    /// Levels of these factors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelResult>,
-    /// Curvature by the runs at the centre; `None` without any.
+    /// Curvature from the runs at the centre; `None` without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curvature: Option<CurvatureResult>,
-    /// Part of the variation that is between blocks of runs, which is no effect; `None` of a single block.
+    /// Part of the variation that is between blocks of runs, which is not an effect; `None` with a single block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_part: Option<f64>,
     /// Part of the variation that neither effects nor blocks explain.
     pub error_part: f64,
-    /// The smallest effect that four of five such experiments would have found, as a factor; `None` without replicates or on a
-    /// linear scale.
+    /// Smallest effect that four of five such experiments would have found, as a factor; `None` without replicates or on a linear scale.
     pub finds: Option<f64>,
-    /// Without replicates: which effects stand out of noise.
+    /// Effects that stand out of the noise, without replicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub half_normal: Option<HalfNormal>,
-    /// Levels, or runs, that differ in the durability of acknowledged writes: what is fast there may be fast because of that.
+    /// Levels, or runs, that differ in the durability of acknowledged writes: they may be fast because of that.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub durability: Vec<String>,
     /// Found effects that may have several causes, and the fewest runs that separate these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ambiguous: Vec<String>,
-    /// What makes the analysis less certain.
+    /// Caveats, which make the analysis less certain.
     pub caveats: Vec<String>,
-    /// All runs had about the same load.
+    /// True if all runs had about the same load.
     pub equal_load: bool,
-    /// Hardly an operation failed in any run.
+    /// True if hardly an operation failed in any run.
     pub few_failures: bool,
-    /// Correlation of residuals with the order of the runs; `None` of too few.
+    /// Correlation of residuals with the order of the runs; `None` for too few runs.
     pub trend: Option<f64>,
-    /// That is too much for chance: something else changed meanwhile.
+    /// True if the correlation is too large for chance: something else changed meanwhile.
     pub drifts: bool,
     /// The factors, the first of which is A.
     pub factors: Vec<Factor>,
-    /// The length of the shortest word of the defining relation; `None` of a full design.
+    /// Length of the shortest word of the defining relation; `None` for a full design.
     pub resolution: Option<u32>,
     /// Words that equal the identity.
     pub defining: Vec<String>,
@@ -260,24 +259,24 @@ pub struct Analysed {
     pub runs: Vec<RunResult>,
 }
 
-/// A run, and what the analysis makes of it.
+/// A run, and its part in the analysis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
-    /// The first is 1.
+    /// Number of the run; the first is 1.
     pub run: usize,
-    /// The first is 1.
+    /// Number of the block; the first is 1.
     pub block: usize,
-    /// For each factor: at another level than its first.
+    /// True for each factor at another level than its first.
     pub high: Vec<bool>,
-    /// For each factor the number of its level; the first is 0, and the centre is 2.
+    /// Number of the level of each factor; the first is 0, and the centre is 2.
     pub at: Vec<usize>,
     /// `log=slog threads=8`.
     pub levels: String,
-    /// What was measured.
+    /// Response that was measured.
     pub response: f64,
-    /// The response that effects and blocks make of these levels.
+    /// Response that effects and blocks predict for these levels.
     pub fitted: f64,
-    /// How far the response is from that, on the scale of the analysis.
+    /// Difference of the response from the prediction, on the scale of the analysis.
     pub residual: f64,
     /// Operations per second.
     pub rate: f64,

@@ -1,4 +1,4 @@
-//! The table of a campaign: each configuration with its interval, and beside the first configuration by pairs within rounds.
+//! The table of a campaign: each configuration with its interval, and its ratio to the first configuration by pairs within rounds.
 
 use crate::beside::{Beside, judge, over_rounds};
 use crate::experiment::plan::Plan;
@@ -9,23 +9,23 @@ use nfscope_stats::{Change, MIN_EFFECT, are_alike, paired, paired_rounds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Fewer rounds have no interval.
+/// Least number of rounds for an interval.
 const MIN_ROUNDS: usize = 3;
 /// Most cells that a caveat names.
 const MOST_NAMED: usize = 6;
 
-/// A table for each response.
+/// Tables of all responses.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
     /// Name of the experiment.
     pub name: String,
     /// Most rounds of a cell.
     pub rounds: usize,
-    /// The factor whose levels are columns; `None` where each response is one.
+    /// Factor whose levels are columns; `None` if each response is a column.
     pub by: Option<String>,
     /// Factors of the rows.
     pub factors: Vec<String>,
-    /// Each response.
+    /// Table of each response.
     pub responses: Vec<ResponseTable>,
     /// Comparisons that p values are corrected for.
     pub comparisons: usize,
@@ -36,13 +36,13 @@ pub struct Table {
 /// Table of one response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResponseTable {
-    /// Its name.
+    /// Name of the response.
     pub response: String,
-    /// Its unit.
+    /// Unit of the response.
     pub unit: Unit,
-    /// Levels of the columns; one without a name if no factor has columns.
+    /// Levels of the columns; a single one without a name if no factor has columns.
     pub columns: Vec<String>,
-    /// Configurations; the first is the one that others are compared with.
+    /// Configurations; the others are compared with the first one.
     pub rows: Vec<TableRow>,
 }
 
@@ -51,28 +51,28 @@ pub struct ResponseTable {
 pub struct TableRow {
     /// `version=4.1 nconnect=4`
     pub configuration: String,
-    /// The level of each factor of the rows.
+    /// Level of each factor of the rows.
     pub levels: Vec<String>,
-    /// Each column: the mean of the rounds, with half of its 95 % interval from three rounds on; `None` without a run.
+    /// Cell of each column: the mean of the rounds, with half of its 95 % interval from three rounds on; `None` without a run.
     pub cells: Vec<Option<Cell>>,
-    /// Geometric mean of the columns; `None` of one, or where a cell has no run.
+    /// Geometric mean of the columns; `None` with one column, or if a cell has no run.
     pub geometric_mean: Option<f64>,
-    /// Over the first configuration, by pairs within rounds and over all columns.
+    /// Ratio to the first configuration, by pairs within rounds and over all columns.
     pub ratio: Option<f64>,
-    /// Ends of its 95 % interval; `None` for fewer than six rounds.
+    /// Ends of the ratio's 95 % interval; `None` for fewer than six rounds.
     pub interval: Option<[f64; 2]>,
     /// Corrected p value of a difference beyond 2 %.
     pub p: Option<f64>,
-    /// There is evidence of such a difference.
+    /// True if there is evidence of such a difference.
     pub found: bool,
-    /// Smallest ratio above 1 that as many rounds find in four of five campaigns; `None` unless nothing was found.
+    /// Smallest ratio above 1 that this number of rounds finds in four of five campaigns; `None` unless nothing was found.
     pub finds: Option<f64>,
 }
 
 /// A configuration at one level of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cell {
-    /// Over the rounds.
+    /// Mean over the rounds.
     #[serde(flatten)]
     pub mean: Interval,
     /// Number of rounds.
@@ -124,7 +124,7 @@ impl Grid {
         values.map_or(Vec::new(), |v| v.values().copied().collect())
     }
 
-    /// Cells whose interval is wider because their rounds resemble their neighbours, by their levels.
+    /// Levels of cells whose interval is wider because neighbouring rounds are correlated.
     fn widened(&self, plan: &Plan, by: Option<usize>) -> Vec<String> {
         let cells = self.values.iter().filter(|(_, values)| {
             let values: Vec<f64> = values.values().copied().collect();
@@ -140,7 +140,7 @@ impl Grid {
         named.collect()
     }
 
-    /// The mean of the logarithms of all cells in each round that has all.
+    /// Mean of the logarithms of all cells, for each round that has all cells.
     fn means(&self) -> Vec<f64> {
         let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (round, v) in self.values.values().flatten() {
@@ -152,7 +152,7 @@ impl Grid {
             .collect()
     }
 
-    /// Logarithms of a row over the first one: the mean of all columns, of each round that has both of all.
+    /// Logarithms of a row's ratio to the first row: the mean of all columns, for each round that has all cells of both rows.
     fn differences(&self, row: usize) -> Vec<f64> {
         let value = |row, column, round| self.values.get(&(row, column))?.get(&round).copied();
         let rounds = self.values.values().flat_map(|v| v.keys());
@@ -169,7 +169,7 @@ impl Grid {
     }
 }
 
-/// The table of these responses, with the levels of this factor as columns.
+/// Tables of these responses, with the levels of this factor as columns.
 ///
 /// # Errors
 /// When there is no such factor or design.
@@ -236,7 +236,7 @@ pub fn table(plan: &Plan, responses: &[Measured], by: Option<&str>) -> Result<Ta
     })
 }
 
-/// The factors of the rows with their levels in one of them.
+/// Names of the factors, without the factor `by`, with their levels in a row.
 fn named_levels(plan: &Plan, by: Option<usize>, row: &[usize]) -> Vec<(String, String)> {
     let factors = plan.factors.iter().enumerate();
     let factors = factors.filter(|(i, _)| Some(*i) != by);
@@ -246,7 +246,7 @@ fn named_levels(plan: &Plan, by: Option<usize>, row: &[usize]) -> Vec<(String, S
         .collect()
 }
 
-/// The first of these names, and how many more there are.
+/// First of these names, and the number of the others.
 fn listed(names: &[String]) -> String {
     let (told, more) = names.split_at(names.len().min(MOST_NAMED));
     match more.len() {
@@ -286,10 +286,10 @@ fn one_row(plan: &Plan, grid: &Grid, row: usize, by: Option<usize>) -> (TableRow
     (row, beside.change)
 }
 
-/// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds;
-/// `None` with too few, and for values that have no logarithm.
+/// Half the width of the widest interval of any cell in the first `rounds`, as a part of its mean, and the fewest independent rounds.
+/// `None` with too few rounds, and for values that have no logarithm.
 ///
-/// Disturbances that last longer than a round meet all cells of it. Independent rounds are therefore those of the series of the means of
+/// Disturbances that last longer than a round affect all its cells. Independent rounds are therefore those of the series of the means of
 /// rounds: a campaign that ends as soon as an interval is narrow must have seen it. A disturbance of one cell alone widens its interval.
 pub fn widest(plan: &Plan, responses: &[Measured], rounds: usize) -> Option<(f64, f64)> {
     let runs = plan.runs().ok()?;
@@ -405,8 +405,8 @@ mod tests {
         assert!(table(&plan, &[], Some("nconnect")).is_err());
     }
 
-    /// Without a difference anything is found in at most 5 % of campaigns, by the bound of four standard errors; a ratio of 1.1 is found
-    /// in most.
+    /// Without a difference a ratio is found in at most 5 % of campaigns, by the bound of four standard errors. A ratio of 1.1 is found in
+    /// most.
     #[test]
     fn campaigns_find_what_is_there() {
         let plan = plan(8);
@@ -423,7 +423,7 @@ mod tests {
         assert!(none <= 77 && some >= 800, "{none} {some}");
     }
 
-    /// The cell whose interval is wider is named, and no other: also where the mean of all cells shows no wave.
+    /// The cell with the wider interval is named, and no other, even if the mean of all cells shows no wave.
     #[test]
     fn a_cell_with_a_wider_interval_is_named() {
         let plan = plan(24);
@@ -433,7 +433,7 @@ mod tests {
         let noise: Vec<f64> = (0..runs.len()).map(|_| 0.5 * z()).collect();
         let mut m = measured(&plan, 1.0, 1);
         for ((run, data), own) in runs.iter().zip(&mut m.runs).zip(noise) {
-            // Six rounds up and six down. Other cells turn in each round, by more.
+            // The slow cell has six rounds up and six down. Other cells change in each round, and by more.
             let slow = if run.block / 6 % 2 == 0 { 1.0 } else { -1.0 };
             let fast = if run.block % 2 == 0 { 1.0 } else { -1.0 };
             let is_slow = run.levels.at(0) == 1 && run.levels.at(1) == 2;
@@ -454,7 +454,7 @@ mod tests {
             let cell = wide.responses[0].rows[row].cells[0].unwrap();
             cell.mean.half_width.unwrap()
         };
-        // Its deviation is 4, and Student's t would make half of the interval 2.07 standard errors.
+        // The deviation of this cell is 4, and half of the interval by Student's t would be 2.07 standard errors.
         let mut rows = wide.responses[0].rows.iter();
         let slow = rows.position(|r| r.configuration == "version=4.1 processes=50");
         assert!(half(slow.unwrap()) > 1.5 * 2.07 * 4.0 / 24f64.sqrt());

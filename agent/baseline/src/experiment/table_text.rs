@@ -1,4 +1,4 @@
-//! The table of a campaign for people and for other programs.
+//! The table of a campaign as text, Markdown and CSV.
 
 use crate::experiment::result::Unit;
 use crate::experiment::table::{Cell, ResponseTable, Table, TableRow};
@@ -9,7 +9,7 @@ use nfscope_text::table::columns;
 use nfscope_text::units::{many, percent};
 use std::fmt::Write;
 
-/// As a terminal shows it.
+/// Table for a terminal.
 pub fn text(t: &Table) -> String {
     let mut out = String::new();
     for (title, head, rows) in tables(t) {
@@ -25,7 +25,7 @@ pub fn text(t: &Table) -> String {
     plain(&out)
 }
 
-/// As Markdown has tables.
+/// Table in Markdown.
 pub fn markdown(t: &Table) -> String {
     let mut out = String::new();
     let line = |cells: &[String]| {
@@ -47,7 +47,7 @@ pub fn markdown(t: &Table) -> String {
     plain(&out)
 }
 
-/// A line for each cell, with numbers in base units.
+/// CSV with a line for each cell, with numbers in base units.
 pub fn csv(t: &Table) -> String {
     let mut head = vec!["response".to_owned()];
     head.extend(t.factors.iter().cloned());

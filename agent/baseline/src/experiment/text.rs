@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What `nfscope experiment plan` prints.
+/// Text of `nfscope experiment plan`.
 ///
 /// # Errors
 /// When there is no such design.
@@ -66,7 +66,7 @@ pub fn plan(plan: &Plan, each: Duration) -> Result<String, DesignError> {
     Ok(plain(&out))
 }
 
-/// Effects that a design cannot tell apart.
+/// Text about effects that a design cannot distinguish.
 fn aliases(design: &Design) -> String {
     let Some(resolution) = design.resolution() else {
         return "Full design: no effect is an alias of another.\n".to_owned();
@@ -104,7 +104,7 @@ fn of_each(runs: &[Run]) -> String {
     }
 }
 
-/// What `nfscope experiment next` prints: what to set, and how to record it.
+/// Text of `nfscope experiment next`: the levels to set, and the command that records.
 pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
     let labels: Vec<_> = label_of(plan, number)
         .into_iter()
@@ -118,7 +118,7 @@ pub fn next(plan: &Plan, number: usize, of: usize, run: Run) -> String {
     ))
 }
 
-/// What `nfscope experiment analyse` prints.
+/// Text of `nfscope experiment analyse`.
 pub fn analysis(a: &Analysed) -> String {
     let mut out = String::new();
     for sentence in &a.durability {
@@ -191,7 +191,7 @@ const WIDTH: usize = 80;
 /// Columns of the drawing.
 const COLUMNS: usize = 48;
 
-/// Half-normal drawing: where effects are noise, they lie where noise puts effects of their rank.
+/// Half-normal drawing: effects of noise lie where noise puts effects of their rank.
 fn half_normal(h: &HalfNormal) -> String {
     let sizes = h.sizes.iter().map(|s| s.size.max(s.of_noise));
     let most = sizes.fold(h.margin, f64::max).max(f64::MIN_POSITIVE);
@@ -212,7 +212,7 @@ fn half_normal(h: &HalfNormal) -> String {
     out
 }
 
-/// The effects of factors with two levels.
+/// Table of the effects of factors with two levels.
 fn effects(a: &Analysed) -> String {
     let scale = match a.logarithm {
         true => "HIGH/LOW",
@@ -241,7 +241,7 @@ fn row(r: &Response) -> [String; 6] {
     ]
 }
 
-/// Factors with more than two levels: a test of each and of each interaction, and their levels.
+/// Table of factors with more than two levels: a test of each and of each interaction, and their levels.
 fn terms(a: &Analysed) -> String {
     let mut rows = vec![["EFFECT OF", "DF", "F", "VARIATION", "P"].map(str::to_owned)];
     rows.extend(a.terms.iter().map(|t| {

@@ -1,4 +1,4 @@
-//! Simulated campaigns that end when every interval is narrow: how often the intervals then hold, and how often they end early.
+//! Simulated campaigns that end when every interval is narrow: how often the intervals then hold, and how often the campaigns end early.
 //!
 //! `NFSCOPE_SERIES` is the number of campaigns for each figure.
 
@@ -12,7 +12,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 
-/// Half of each interval, as a part of its mean.
+/// Wanted half width of each interval, as a part of its mean.
 const WANTED: f64 = 0.05;
 /// Most rounds.
 const MOST: usize = 100;
@@ -24,11 +24,11 @@ const NOISE: f64 = 0.1;
 /// Noise of 10 % in all.
 #[derive(Debug, Clone, Copy)]
 enum Noise {
-    /// Each block by itself.
+    /// Blocks are independent.
     Blocks,
     /// Blocks of a round are alike.
     Rounds,
-    /// Each block by itself, with Student's t of three degrees of freedom.
+    /// Blocks are independent, with Student's t of three degrees of freedom.
     HeavyTails,
     /// All blocks follow a wave with this correlation from round to round.
     Wave(f64),
@@ -65,7 +65,7 @@ fn plan(rounds: usize) -> Plan {
     }
 }
 
-/// No configuration differs from another.
+/// A campaign in which no configuration differs from another.
 fn campaign(plan: &Plan, noise: Noise, random: &mut SmallRng) -> Measured {
     let runs = plan.runs().unwrap();
     let normal = |random: &mut SmallRng| -> f64 { StandardNormal.sample(random) };
@@ -86,7 +86,7 @@ fn campaign(plan: &Plan, noise: Noise, random: &mut SmallRng) -> Measured {
         let z = match noise {
             Noise::Rounds | Noise::Wave(_) => 0.9f64.sqrt() * wave + 0.1f64.sqrt() * own,
             Noise::OneWave(_) if is_first => wave,
-            // Its deviation is the square root of 3.
+            // The deviation of Student's t with three degrees of freedom is the square root of 3.
             Noise::HeavyTails => heavy.sample(random) / 3.0f64.sqrt(),
             _ => own,
         };
@@ -95,7 +95,7 @@ fn campaign(plan: &Plan, noise: Noise, random: &mut SmallRng) -> Measured {
     Measured::of_loads(runs)
 }
 
-/// Rounds whose interval is as narrow as this if the variation is known: 1.96 deviations of their mean.
+/// Rounds after which an interval is this narrow if the variation is known: 1.96 deviations of their mean.
 fn needed(noise: Noise) -> usize {
     let of = |r: f64| (1.0 + r) / (1.0 - r);
     let inflation = match noise {
@@ -106,7 +106,7 @@ fn needed(noise: Noise) -> usize {
     (inflation * (1.96 * NOISE / WANTED).powi(2)).ceil() as usize
 }
 
-/// The rounds at the end, and whether the intervals got narrow.
+/// Rounds at the end, and true if the intervals got narrow.
 fn ended(plan: &Plan, all: &Measured) -> (usize, bool) {
     let mut looks = Looks::at_runs();
     for rounds in 1..=MOST {
@@ -125,11 +125,11 @@ fn ended(plan: &Plan, all: &Measured) -> (usize, bool) {
 #[derive(Debug, Default)]
 struct Cells {
     all: usize,
-    /// Their interval has the true mean.
+    /// Intervals that contain the true mean.
     hold: usize,
-    /// Intervals of the first configuration alone that have it.
+    /// Intervals of the first configuration alone that contain it.
     first_holds: usize,
-    /// The first configuration by Student's t, which takes its rounds for independent.
+    /// Intervals of the first configuration by Student's t, which assumes independent rounds.
     first_holds_by_t: usize,
 }
 
@@ -203,8 +203,8 @@ fn intervals_hold_where_a_campaign_ends() {
             share(cells.first_holds, narrow),
             share(cells.first_holds_by_t, narrow),
         );
-        // Three standard errors of a share of so many campaigns. A wave that all configurations follow is in every interval. A wave of a
-        // correlation of 0.6 shows late.
+        // Three standard errors of a share of this number of campaigns. A wave that all configurations follow is in every interval. A wave
+        // with a correlation of 0.6 shows late.
         let chance = |most: f64| 3.0 * (most * (100.0 - most) / series as f64).sqrt();
         let (missed, too_early) = match noise {
             Noise::Wave(r) if r < 0.5 => (10.0, 5.0),
@@ -219,7 +219,7 @@ fn intervals_hold_where_a_campaign_ends() {
             share(early, series) <= too_early + chance(too_early),
             "{noise:?}"
         );
-        // The documented shares come from campaigns, too. Cells of one campaign may hold together.
+        // The documented shares come from campaigns, too. Intervals of cells of one campaign may hold together.
         let (end, hold) = documented(noise);
         let near = |share: f64, told: f64, of: usize| {
             let each = 1.0 / of.max(1) as f64 + 1.0 / 1000.0;
@@ -234,7 +234,7 @@ fn intervals_hold_where_a_campaign_ends() {
             "{noise:?}"
         );
         if matches!(noise, Noise::OneWave(r) if r > 0.5) {
-            // Student's t is too narrow in one of ten campaigns at the least.
+            // Student's t is too narrow in at least one of ten campaigns.
             assert!(
                 cells.first_holds >= cells.first_holds_by_t + narrow.div_ceil(10),
                 "{noise:?}: {cells:?}"

@@ -76,7 +76,7 @@ impl Frame {
         self.bottom - v / self.y_max * (self.bottom - self.top)
     }
 
-    /// Both axes with their ticks (positions and labels), and the label of the vertical axis.
+    /// Draws both axes with their ticks (positions and labels), and the label of the vertical axis.
     pub(crate) fn axes(&self, x: &[(f64, String)], y: &[(f64, String)], upwards: &str) -> Markup {
         html! {
             @for (v, label) in y {

@@ -1,4 +1,4 @@
-//! What all HTML pages share: the page around their content, its style, axes and ticks.
+//! Common parts of all HTML pages: the page around their content, its style, axes and ticks.
 
 pub(crate) mod frame;
 mod page;

@@ -5,7 +5,7 @@ use nfscope_text::console::steers;
 
 const STYLE: &str = include_str!("style.css");
 
-/// A page with this title around its content. It has no scripts and loads no other file.
+/// Page with this title around its content. It has no scripts and loads no other file.
 pub(crate) fn document(title: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -22,12 +22,13 @@ pub(crate) fn document(title: &str, content: &Markup) -> String {
             }
         }
     };
-    // Control characters are not allowed in HTML, and those that turn the direction of text misread: names may contain both.
+    // Names may contain control characters, which HTML does not allow, and characters that change the direction of text, which mislead a
+    // reader. Both are replaced.
     page.into_string()
         .replace(|c: char| steers(c) && c != '\n', "\u{fffd}")
 }
 
-/// A word as a shell takes it.
+/// Word quoted for a shell.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-:/,=".contains(c);
     if !name.is_empty() && !name.starts_with(['-', '=']) && name.chars().all(plain) {

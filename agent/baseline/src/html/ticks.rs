@@ -1,8 +1,8 @@
-//! Where an axis has ticks, and what stands there.
+//! Ticks of axes, and their labels.
 
 use nfscope_text::units::seconds;
 
-/// Ticks, at most, of a time axis or of a logarithmic one.
+/// Most ticks of a time axis or of a logarithmic one.
 const MANY: usize = 7;
 
 /// Round numbers on a logarithmic axis.
@@ -50,7 +50,7 @@ pub(crate) fn upwards(max: f64, label: impl Fn(f64) -> String) -> Vec<(f64, Stri
         .collect()
 }
 
-/// Factors on a logarithmic axis from one over the largest to that, none of which stands on another.
+/// Factors on a logarithmic axis from one over the largest to the largest, with labels that do not overlap.
 pub(crate) fn factors(largest: f64) -> Vec<(f64, String)> {
     let all: &[f64] = match largest {
         f if f < 1.35 => &[0.8, 0.9, 1.0, 1.1, 1.25],
@@ -95,7 +95,7 @@ pub(crate) fn elapsed(max: f64) -> Vec<(f64, String)> {
     (0..=count).map(place).collect()
 }
 
-/// The same with the time of the day (UTC) at which a side that began then was so far.
+/// Ticks of the time since a recording began, with labels of the time of the day (UTC) on the side that began at `began_ms`.
 pub(crate) fn times_of_day(began_ms: i64, max: f64) -> Vec<(f64, String)> {
     let places = elapsed(max);
     let step = places.get(1).map_or(max, |(v, _)| *v);
@@ -104,7 +104,7 @@ pub(crate) fn times_of_day(began_ms: i64, max: f64) -> Vec<(f64, String)> {
         let (day, s) = (at.div_euclid(86_400), at.rem_euclid(86_400));
         let (hours, minutes) = (s / 3600, s / 60 % 60);
         match step {
-            // Days since the first one.
+            // Labels are days since the first one.
             _ if step >= 86_400.0 => {
                 let first = (began_ms / 1000).div_euclid(86_400);
                 format!("day {} {hours:02}:{minutes:02}", day - first + 1)
@@ -113,14 +113,14 @@ pub(crate) fn times_of_day(began_ms: i64, max: f64) -> Vec<(f64, String)> {
             _ => format!("{hours:02}:{minutes:02}"),
         }
     };
-    // Labels are wider than those of durations.
+    // Labels of the time of day are wider than those of durations.
     let short = (60.0..86_400.0).contains(&step);
     let every = if short { 1 } else { 2 };
     let kept = places.into_iter().step_by(every);
     kept.map(|(v, _)| (v, label(v))).collect()
 }
 
-/// A round duration.
+/// Text of a round duration.
 pub(crate) fn time(s: f64) -> String {
     let (v, unit) = match s {
         _ if s <= 0.0 => return "0".to_owned(),
@@ -131,7 +131,7 @@ pub(crate) fn time(s: f64) -> String {
     format!("{} {unit}", rounded(v))
 }
 
-/// A round number of events per second.
+/// Text of a round number of events per second.
 pub(crate) fn count(n: f64) -> String {
     match n {
         _ if n >= 999_999.0 => format!("{} M", rounded(n / 1e6)),
@@ -140,7 +140,7 @@ pub(crate) fn count(n: f64) -> String {
     }
 }
 
-/// Without what steps of floating point have added.
+/// Removes the rounding errors that steps of floating point have added.
 fn rounded(v: f64) -> f64 {
     (v * 1e3).round() / 1e3
 }

@@ -10,9 +10,9 @@ use std::collections::HashSet;
 /// The result of checking one baseline.
 #[derive(Debug)]
 pub struct Checked {
-    /// Its entry.
+    /// Entry of the baseline.
     pub entry: Entry,
-    /// What is wrong with it.
+    /// Error that was found.
     pub fault: Option<Error>,
 }
 
@@ -20,9 +20,9 @@ impl Store {
     /// Checks the pages of the file, and every window of these baselines; of all if none is named.
     ///
     /// # Errors
-    /// When the file itself is damaged, or no baseline has a name.
+    /// When the file itself is damaged, or a name is unknown.
     pub fn check(&self, names: &[String]) -> Result<Vec<Checked>, Error> {
-        // All of one moment: a recording in progress goes on meanwhile.
+        // The transaction shows one moment: a recording in progress goes on meanwhile.
         let _moment = self.db.unchecked_transaction().map_err(self.wrong())?;
         match first_fault(&self.db).map_err(self.wrong())?.as_str() {
             "ok" => {}
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Pages and indexes, and whether they fit each other.
+/// Checks pages and indexes, and that they match each other.
 fn first_fault(db: &Connection) -> rusqlite::Result<String> {
     db.query_row("PRAGMA integrity_check(1)", [], |r| r.get(0))
 }

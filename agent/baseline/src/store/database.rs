@@ -17,11 +17,11 @@ pub const DEFAULT: &str = "/var/lib/nfscope/baselines.db";
 #[derive(Debug)]
 pub struct Store {
     pub(super) db: Connection,
-    /// The path that errors show.
+    /// Path that errors show.
     pub(super) path: PathBuf,
-    /// The file has checksums: it is of this schema, or could be brought to it.
+    /// True if the file has checksums: it is of this schema, or could be migrated to it.
     pub(super) sums: bool,
-    /// The disk had no room even for the index of the log: the file is open for reading alone.
+    /// True if the disk had no room even for the index of the log: the file is open for reading alone.
     no_room: bool,
 }
 
@@ -29,7 +29,7 @@ impl Store {
     /// Opens a store for writing, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be written, or the file is no store.
+    /// When it cannot be written, or the file is not a store.
     pub fn create(path: &Path) -> Result<Store, Error> {
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir).map_err(|e| Error::io("create", dir, &e))?;
@@ -41,7 +41,7 @@ impl Store {
     /// Opens an existing store.
     ///
     /// # Errors
-    /// When it does not exist, or the file is no store.
+    /// When it does not exist, or the file is not a store.
     pub fn open(path: &Path) -> Result<Store, Error> {
         exists(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -51,7 +51,7 @@ impl Store {
     /// Opens an existing store for reading alone: whatever its schema, the file stays as it is.
     ///
     /// # Errors
-    /// When it does not exist, or the file is no store.
+    /// When it does not exist, or the file is not a store.
     pub fn read(path: &Path) -> Result<Store, Error> {
         exists(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
@@ -59,12 +59,11 @@ impl Store {
             .or_else(|e| Store::without_log(path, e))
     }
 
-    /// For who cannot open a store because of its write-ahead log.
+    /// Opens a store without its write-ahead log, after an error because of that log.
     fn without_log(path: &Path, error: Error) -> Result<Store, Error> {
         match error {
-            // A user who may not write to the directory cannot create the index of the write-ahead log. Without such a
-            // log the index is not needed.
-            // Neither can anybody on a full disk.
+            // A user who may not write to the directory cannot create the index of the write-ahead log, and no user can on a full disk.
+            // Without such a log the index is not needed.
             e @ (Error::Denied { .. } | Error::Full(_) | Error::Io { .. })
                 if fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0 =>
             {
@@ -121,7 +120,7 @@ impl Store {
         let mut all = self.db.prepare(&sql).map_err(self.wrong())?;
         let rows = all.query_map([], entry).map_err(self.wrong())?;
         let entries: Vec<Entry> = rows.collect::<Result<_, _>>().map_err(self.wrong())?;
-        // A page that lost a row is missed by who reads only that page: names are in an index, too.
+        // A reader of a page does not notice a lost row. Names are in an index, too, so their number is compared.
         let sql = "SELECT count(name) FROM baseline INDEXED BY sqlite_autoindex_baseline_1";
         let names: i64 = self
             .db
@@ -179,8 +178,8 @@ impl Store {
             return self.delete_in_place(&gone);
         }
         match self.delete(&gone) {
-            // Removing is what makes room: where there is none for the log of changes, they are made in place. A disk that
-            // fails is no full one.
+            // Removing frees space. If there is no space for the log of changes, changes are made in place. A failing disk does not count
+            // as full.
             Err(Error::Full(_) | Error::Io { .. }) if is_full(&self.path) => {
                 self.delete_in_place(&gone)
             }
@@ -196,22 +195,23 @@ impl Store {
                 .map_err(&wrong)?;
         }
         t.commit().map_err(&wrong)?;
-        // Each step frees one page.
+        // Each step of the vacuum frees one page.
         let vacuum = || {
             let mut vacuum = self.db.prepare("PRAGMA incremental_vacuum")?;
             let mut steps = vacuum.query([])?;
             while steps.next()?.is_some() {}
             Ok(())
         };
-        // What was removed stays so: the next recording uses its pages, or the next removal frees them.
+        // An error is ignored, because the baselines are removed already: the next recording uses their pages, or the next removal frees
+        // them.
         let _: rusqlite::Result<()> = vacuum();
         Ok(())
     }
 
-    /// The same without a file beside the database. A power failure or a kill in that moment damages it, which is why this
-    /// comes last.
+    /// Removes baselines without a file beside the database. A power failure or a kill in that moment damages the database, so this is the
+    /// last resort.
     fn delete_in_place(&mut self, ids: &[i64]) -> Result<(), Error> {
-        // No index of the log in shared memory: it would need a file, too.
+        // The index of the log in shared memory is avoided: it would need a file, too.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         self.db = Connection::open_in_memory().map_err(self.wrong())?;
         let alone = Connection::open_with_flags(&self.path, flags).map_err(self.wrong())?;
@@ -222,18 +222,18 @@ impl Store {
             .map_err(self.wrong())?;
         self.db = alone;
         self.delete(ids)?;
-        // With the room that there is now. If it is not enough the next who writes does this.
+        // The log is turned on again with the space that there is now. If it is not enough, the next writer does this.
         let _ = self.db.execute_batch("PRAGMA journal_mode = WAL");
         Ok(())
     }
 }
 
-/// Makes the file where there is none, for its owner and group alone: baselines have addresses of clients and paths of exports. SQLite
-/// makes those beside it alike.
+/// Creates a missing file for its owner and group alone: baselines have addresses of clients and paths of exports. SQLite creates its other
+/// files with the same mode.
 fn create_private(path: &Path) {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o640);
-    // SQLite opens it next, and says what is wrong.
+    // An error is ignored, because SQLite opens the file next, and reports it.
     let _ = options.open(path);
 }
 
@@ -245,23 +245,23 @@ fn exists(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether there is no room for a small file beside the database.
+/// Returns true if there is no room for a small file beside the database.
 fn is_full(path: &Path) -> bool {
     let probe = beside(path, "-room");
     let written = fs::write(&probe, [0; 65_536]);
-    // It was not there before, or it is left over from a probe that was killed.
+    // The probe file is removed. It did not exist before, or it is left over from a probe that was killed.
     let _ = fs::remove_file(&probe);
     written.is_err_and(|e| e.kind() == std::io::ErrorKind::StorageFull)
 }
 
-/// The path of a file that SQLite keeps beside the database.
+/// Path of a file that SQLite keeps beside the database.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A URI that tells SQLite that nobody writes this file.
+/// URI by which SQLite opens the file as immutable: no process writes it.
 fn immutable(path: &Path) -> PathBuf {
     let path = path.to_string_lossy();
     let path = path

@@ -15,22 +15,22 @@ use std::time::Duration;
 pub enum State {
     /// In progress.
     Recording,
-    /// Its process ended unexpectedly; the recorded windows are complete.
+    /// The recording process ended unexpectedly; the recorded windows are complete.
     Interrupted,
-    /// It reached the requested length or precision.
+    /// The recording reached the requested length or precision.
     Complete,
     /// The user stopped it early.
     Stopped,
-    /// It did not reach the requested precision in time.
+    /// The recording did not reach the requested precision in time.
     Unreached,
-    /// What is stored is not what was recorded.
+    /// The stored data differ from the recorded ones.
     Damaged,
 }
 
 impl State {
     const ENDED: [State; 3] = [State::Complete, State::Stopped, State::Unreached];
 
-    /// Its name in JSON and in the store.
+    /// Name of the state in JSON and in the store.
     pub fn as_str(self) -> &'static str {
         match self {
             State::Recording => "recording",
@@ -52,13 +52,13 @@ impl State {
     }
 }
 
-/// One baseline in a list.
+/// A baseline in a list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// Its metadata.
+    /// Metadata of the recording.
     #[serde(flatten)]
     pub metadata: Metadata,
-    /// Its state.
+    /// State of the recording.
     pub state: State,
     /// Number of windows.
     pub windows: u64,
@@ -69,20 +69,20 @@ pub struct Entry {
     pub(super) id: i64,
     #[serde(skip)]
     pub(super) recorder: Option<String>,
-    /// What the recording knows of its parts; `None` of one from before there were checksums.
+    /// Checksums of its parts; `None` for a recording from before there were checksums.
     #[serde(skip)]
     pub(super) parts: Option<Parts>,
 }
 
 impl Entry {
-    /// True if there are checksums of it.
+    /// Returns true if the recording has checksums.
     pub fn has_checksums(&self) -> bool {
         self.parts.is_some()
     }
 }
 
-/// The query that [`entry`] reads, to be grouped by b.id. Sums are floating point: an integer sum of damaged lengths overflows, which
-/// would make the whole list an error.
+/// Query that [`entry`] reads, to be grouped by b.id. Sums are floating point: an integer sum of damaged lengths overflows, which would
+/// make the whole list an error.
 pub(super) fn select(sums: bool) -> String {
     let sums = match sums {
         true => "b.windows, b.length_ns, b.series_sum, b.windows_sum, b.checksum",
@@ -95,7 +95,7 @@ pub(super) fn select(sums: bool) -> String {
     )
 }
 
-/// No window is longer: intervals end at an hour, and an agent that does not answer for a year is no gap but another recording.
+/// Longest window: intervals end at an hour, and an agent that does not answer for a year is not a gap but another recording.
 const LONGEST_WINDOW_NS: i64 = 366 * 86_400 * 1_000_000_000;
 
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
@@ -125,7 +125,7 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     let small = |n: i64| u32::try_from(n).ok();
     let mut parts = None;
     match all {
-        // Recorded before there were checksums.
+        // The recording was made before there were checksums.
         [None, None, None, None, None] => {}
         [
             Some(n),
@@ -149,7 +149,7 @@ pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
                     ended: ended.clone(),
                     parts: of,
                 };
-                // Sums of more than a hundred days are rounded.
+                // Sums of more than a hundred days are rounded, so lengths may differ slightly.
                 let near = (length - length_ns as f64).abs() <= 1e-12 * length_ns as f64;
                 damaged |= small(sum) != Some(stored.sum()) || n != windows || !near;
                 parts = Some(of);

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a store cannot be used.
+/// Reason why a store cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The file does not exist.
@@ -14,32 +14,32 @@ pub enum Error {
         "no baselines at {0}: record one with `nfscope baseline record NAME`, or name another file with --store"
     )]
     Missing(PathBuf),
-    /// Not an SQLite file.
+    /// The file is not an SQLite file.
     #[error("{0} is no store of baselines: it is not an SQLite file")]
     NotSqlite(PathBuf),
-    /// An SQLite file of another program.
+    /// The file is an SQLite file of another program.
     #[error("{0} is no store of baselines: it is an SQLite file of another program")]
     Foreign(PathBuf),
-    /// Written by a later version.
+    /// The file was written by a later version.
     #[error(
         "{path} was written by a later nfscope (schema {schema}, this one knows {known}): use that release or a later one"
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// Schema of the file.
         schema: i64,
-        /// The newest schema that this program knows.
+        /// Newest schema that this program knows.
         known: i64,
     },
-    /// Its pages or windows are damaged.
+    /// Pages or windows of the file are damaged.
     #[error(
         "{path} is damaged ({why}): move it away, and use a copy or `nfscope baseline import` of an export"
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// Damage that was found.
         why: String,
     },
     /// The disk is full.
@@ -47,35 +47,35 @@ pub enum Error {
         "the disk is full, cannot write {0}: free some space there, or keep baselines elsewhere with --store FILE"
     )]
     Full(PathBuf),
-    /// The system failed to read or write; where there is no space for the index of the write-ahead log, SQLite reports this.
+    /// The system failed to read or write. SQLite reports this, too, if there is no space for the index of the write-ahead log.
     #[error("cannot read or write {path} ({why}): is the disk full, or failing?")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// Error of SQLite.
         why: String,
     },
-    /// Permission denied, or no such directory.
+    /// Permission is denied, or there is no such directory.
     #[error("cannot {what} {path} ({why}): run as root, or name a file of your own (--store FILE)")]
     Denied {
-        /// open, write, create.
+        /// Action: open, write, create.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The operating system's error.
         why: String,
     },
-    /// Permission denied, or no such directory, for the file of an export or import.
+    /// Permission is denied, or there is no such directory, for the file of an export or import.
     #[error("cannot {what} {path} ({why}): run as root, or name a file that you may {what}")]
     File {
-        /// open, write, read.
+        /// Action: open, write, read.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The operating system's error.
         why: String,
     },
-    /// Another process has locked it for too long.
+    /// Another process has kept the file locked for too long.
     #[error("another process keeps {0} locked: try again when that has ended")]
     Busy(PathBuf),
     /// The name is in use.
@@ -92,9 +92,9 @@ pub enum Error {
     /// No baseline has that name.
     #[error("no baseline is called `{name}`{hint}")]
     Unknown {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// Which there are.
+        /// A similar name, or the command that lists all baselines.
         hint: String,
     },
     /// The baseline is being recorded.
@@ -102,13 +102,13 @@ pub enum Error {
     Recording {
         /// The baseline.
         name: String,
-        /// The process.
+        /// PID of the recording process.
         pid: u32,
     },
     /// The baseline was removed during the recording.
     #[error("baseline `{0}` was removed while it was being recorded")]
     Removed(String),
-    /// Anything else.
+    /// Any other error.
     #[error("cannot use {path}: {why}")]
     Other {
         /// The file.
@@ -153,7 +153,7 @@ impl Error {
                 why,
             },
             _ => match e {
-                // A value whose type does not match the schema.
+                // A value has another type than the schema says.
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..) => Error::Damaged { path, why },
@@ -182,7 +182,7 @@ impl Error {
     }
 }
 
-/// True if an SQLite error is a violated constraint of the schema.
+/// Returns true if an SQLite error is a violated constraint of the schema.
 pub(super) fn broken_rule(e: &rusqlite::Error) -> bool {
     e.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
 }

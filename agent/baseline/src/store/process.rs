@@ -1,4 +1,4 @@
-//! Whether the recording process still runs.
+//! Checks whether the recording process still runs.
 
 use std::fs;
 

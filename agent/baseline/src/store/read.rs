@@ -49,7 +49,7 @@ impl Store {
         };
         let rows = series.query_map([of.id], line).map_err(self.wrong())?;
         let all = rows.collect::<Result<_, _>>().map_err(self.wrong())?;
-        // A recording in progress has more of them by now than when its entry was read.
+        // A recording in progress has more series by now than when its entry was read.
         match of.parts {
             Some(parts) if parts.series != sum && of.state != State::Recording => Err(self
                 .damaged(format!(
@@ -70,7 +70,7 @@ impl Store {
         }
     }
 
-    /// When the last window of a baseline ended, in milliseconds since 1970; `None` where there is no window.
+    /// End of the last window of a baseline, in milliseconds since 1970; `None` without a window.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -94,11 +94,11 @@ impl Store {
         }
     }
 
-    /// Everything that was measured in a baseline, as bytes: when and where, its series and its windows. Its name and its labels are not
-    /// among it, so that a copy under another name has the same.
+    /// Passes all measurements of a baseline on as bytes: its time and host, its series and its windows. Its name and its labels are left
+    /// out, so that a copy under another name has the same content.
     ///
     /// # Errors
-    /// When it cannot be read, or is not what was recorded.
+    /// When it cannot be read, or differs from what was recorded.
     pub fn content(&self, of: &Entry, mut to: impl FnMut(&[u8])) -> Result<(), Error> {
         let mut text = |text: &str| {
             to(&(text.len() as u64).to_le_bytes());
@@ -123,7 +123,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same as they are stored, checked.
+    /// Windows as they are stored, checked.
     pub(super) fn stored(&self, of: &Entry) -> impl Iterator<Item = Result<StoredWindow, Error>> {
         let mut windows = self.windows(of, |_: u32| false);
         std::iter::from_fn(move || windows.next_stored())
@@ -159,7 +159,7 @@ pub(super) struct StoredWindow {
     pub began_ms: i64,
     pub length_ns: i64,
     pub data: Vec<u8>,
-    /// `None` of a window from before there were checksums.
+    /// Checksum; `None` for a window from before there were checksums.
     pub checksum: Option<u32>,
 }
 
@@ -178,7 +178,7 @@ pub struct Windows<'a, K> {
     next: i64,
     read: VecDeque<StoredWindow>,
     entry: Entry,
-    /// Of the windows so far.
+    /// Checksums of the windows so far.
     parts: Parts,
     ended: bool,
 }

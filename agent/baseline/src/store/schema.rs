@@ -1,4 +1,4 @@
-//! The schema of a store, its migrations, and the check whether a file has it.
+//! The schema of a store, its migrations, and the check of a file's schema.
 
 use crate::store::error::Error;
 use rusqlite::{Connection, TransactionBehavior};
@@ -54,7 +54,7 @@ pub(super) const STEPS: &[&str] = &["
     ALTER TABLE \"window\" ADD COLUMN checksum INTEGER;
 "];
 
-/// The schema from which on there are checksums.
+/// First schema with checksums.
 pub(super) const SCHEMA_WITH_SUMS: usize = 2;
 
 /// Journal mode of a file.
@@ -64,9 +64,9 @@ pub(super) enum Journal {
     Wal,
     /// No journal after it is closed: an export is a single file.
     Delete,
-    /// Unchanged.
+    /// The mode stays unchanged.
     Keep,
-    /// Unchanged, and neither is the schema: the file cannot be written.
+    /// Mode and schema stay unchanged: the file cannot be written.
     ReadOnly,
 }
 
@@ -114,7 +114,8 @@ pub(super) fn prepare(
 ) -> Result<usize, Error> {
     let wrong = |e: rusqlite::Error| Error::sqlite(path, &e);
     db.busy_timeout(BUSY_TIMEOUT).map_err(wrong)?;
-    // One reading: another process may be making the store, and a half of one looks like another program's file.
+    // State and schema are read in one transaction: another process may be creating the store, and a half of one looks like another
+    // program's file.
     let before = {
         let reading = db.transaction().map_err(wrong)?;
         state(&reading, path, steps)?
@@ -123,7 +124,7 @@ pub(super) fn prepare(
         if matches!(journal, Journal::Keep | Journal::ReadOnly) {
             return Err(Error::Missing(path.to_owned()));
         }
-        // Several windows fit into such a page, and removed baselines free their pages.
+        // A page of 16 KiB holds several windows, and removed baselines free their pages.
         db.execute_batch("PRAGMA page_size = 16384; PRAGMA auto_vacuum = INCREMENTAL")
             .map_err(wrong)?;
     }
@@ -141,7 +142,7 @@ pub(super) fn prepare(
     match (journal, before) {
         (Journal::ReadOnly, State::Schema(n)) => Ok(n),
         (_, State::Schema(n)) if n == steps.len() => Ok(n),
-        // Who may only read, reads the older form.
+        // A user with read permission only reads the older form.
         (Journal::Keep, State::Schema(n)) => match migrate(db, path, steps) {
             Ok(()) => Ok(steps.len()),
             Err(Error::Denied { .. } | Error::Full(_)) => Ok(n),
@@ -156,7 +157,7 @@ fn migrate(db: &mut Connection, path: &Path, steps: &[&str]) -> Result<(), Error
     let t = db
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(wrong)?;
-    // Another process may have been faster.
+    // Another process may have migrated the file meanwhile.
     let done = match state(&t, path, steps)? {
         State::Empty => 0,
         State::Schema(n) => n,
@@ -214,7 +215,7 @@ mod tests {
             })
         };
         assert_eq!(weather(&open(&path, LATER).unwrap()).unwrap(), "fair");
-        // Once only.
+        // The migration ran only once.
         assert_eq!(weather(&open(&path, LATER).unwrap()).unwrap(), "fair");
         let e = open(&path, STEPS).unwrap_err().to_string();
         assert!(

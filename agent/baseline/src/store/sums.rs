@@ -1,12 +1,12 @@
 //! Checksums: of each window, of the names of its series, and of each recording as a whole.
 //!
-//! SQLite checks the structure of its pages and not their content: a bit that falls over in a number is another number. CRC-32 finds
-//! every such bit and all but one of 4 thousand million other faults.
+//! SQLite checks the structure of its pages and not their content: a flipped bit in a number gives another number. CRC-32 finds every such
+//! bit and all but one of 4 thousand million other faults.
 
 use crate::recording::Metadata;
 use crc32fast::Hasher;
 
-/// Bytes in a fixed order; every field says how long it is.
+/// Hash of bytes in a fixed order; every field has its length before it.
 #[derive(Default)]
 struct Fields(Hasher);
 
@@ -58,7 +58,7 @@ pub(super) fn next_series(before: u32, id: u32, family: &str, labels: &str) -> u
         .sum()
 }
 
-/// What a recording knows of its own parts.
+/// Checksums and sizes of a recording's parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     /// Number of windows.
@@ -72,7 +72,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// With one more window.
+    /// Parts with one more window.
     pub(super) fn with_window(self, length_ns: i64, window: u32) -> Parts {
         Parts {
             windows: self.windows + 1,
@@ -88,7 +88,7 @@ impl Parts {
 pub(super) struct Row {
     pub metadata: Metadata,
     pub interval_ns: i64,
-    /// As JSON.
+    /// Labels as JSON.
     pub labels: String,
     pub recorder: Option<String>,
     pub ended: Option<String>,
@@ -96,7 +96,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Its checksum.
+    /// Checksum of the row.
     pub(super) fn sum(&self) -> u32 {
         let m = &self.metadata;
         Fields::default()
@@ -131,7 +131,7 @@ mod tests {
             assert_ne!(window(1, 2, 3, &other), sum);
         }
         assert_ne!(window(2, 2, 3, &data), sum);
-        // Not the same by moving a letter from one field to the next.
+        // A letter that moves from one field to the next changes the checksum.
         assert_ne!(next_series(0, 1, "ab", "c"), next_series(0, 1, "a", "bc"));
         assert_ne!(
             next_window(next_window(0, 1), 2),

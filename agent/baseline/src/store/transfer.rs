@@ -26,7 +26,7 @@ impl Store {
         if file.exists() && !force {
             return Err(Error::Exists(file.to_owned()));
         }
-        // Also by another name for the same file: all other baselines would be lost.
+        // Another name for the same file counts as well: all other baselines would be lost.
         if let (Ok(this), Ok(store)) = (file.canonicalize(), self.path.canonicalize())
             && this == store
         {
@@ -95,14 +95,14 @@ impl Store {
 
     /// Copies a store that another process may be writing.
     fn copy(&self, file: &Path, copy: &Path) -> Result<(), Error> {
-        // A store in use has its latest windows in the write-ahead log and moves them to the file at checkpoints.
+        // The latest windows of a store in use are in the write-ahead log, and move to the file at checkpoints.
         let log = beside(file, "-wal");
         if !log.exists() {
             return copied(file, copy, &self.path);
         }
         match backup(file, copy) {
             Ok(()) => Ok(()),
-            // No permission to write the index of the log. A plain copy is consistent unless another user writes now.
+            // The index of the log cannot be written without permission. A plain copy is consistent unless another user writes now.
             Err(e) if matches!(Error::sqlite(file, &e), Error::Denied { .. }) => {
                 copied(file, copy, &self.path)?;
                 copied(&log, &beside(copy, "-wal"), &self.path)
@@ -119,7 +119,7 @@ impl Store {
         let path = self.path.clone();
         let wrong = |e: rusqlite::Error| Error::sqlite(&path, &e);
         let t = self.db.transaction().map_err(wrong)?;
-        // Series and windows of one moment: a recording in progress goes on meanwhile.
+        // The transaction shows series and windows of one moment: a recording in progress goes on meanwhile.
         let _moment = from.db.unchecked_transaction().map_err(from.wrong())?;
         for (entry, name) in all {
             let metadata = Metadata {
@@ -152,12 +152,12 @@ impl Store {
     }
 }
 
-/// A directory beside the final file, so that a rename moves what is complete. It is removed when dropped.
+/// A directory beside the final file, so that a rename puts a complete file into place. It is removed when dropped.
 fn temp_dir(parent: &Path, prefix: &str) -> std::io::Result<TempDir> {
     tempfile::Builder::new().prefix(prefix).tempdir_in(parent)
 }
 
-/// Rejects a file that is no SQLite file before it is copied.
+/// Rejects a file that is not an SQLite file before it is copied.
 fn sqlite(file: &Path) -> Result<(), Error> {
     let mut head = Vec::new();
     File::open(file)

@@ -13,7 +13,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-/// How long a window waits for another writer before the caller decides whether to go on.
+/// Time that a window waits for another writer before the caller decides whether to go on.
 const WINDOW_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A baseline that is being recorded.
@@ -34,7 +34,7 @@ struct SeriesIds {
 }
 
 impl SeriesIds {
-    /// The number of a series; a new series is appended to `new`.
+    /// Number of a series; a new series is appended to `new`.
     fn id(&mut self, family: &str, labels: &[String], new: &mut Vec<SeriesKey>) -> u32 {
         if let Some(id) = self.ids.get(family).and_then(|f| f.get(labels)) {
             return *id;
@@ -126,7 +126,7 @@ impl RecordingWriter {
             }
             Err(e) => {
                 self.series.forget(&new);
-                // What the log has can go to its place: that makes room for the next attempt.
+                // A checkpoint moves the log's content to its place in the file, which frees space for the next attempt.
                 if matches!(Error::sqlite(&self.store.path, &e), Error::Full(_)) {
                     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
                     let _ = self.store.db.query_row(checkpoint, [], |_| Ok(()));
@@ -259,7 +259,7 @@ pub(super) fn insert(db: &Connection, row: &Row) -> rusqlite::Result<i64> {
     Ok(id)
 }
 
-/// Writes what changes while a baseline is recorded, and the checksum of its row.
+/// Writes the columns that change while a baseline is recorded, and the checksum of its row.
 pub(super) fn update(db: &Connection, id: i64, row: &Row) -> rusqlite::Result<()> {
     let sql = "UPDATE baseline SET recorder = ?2, ended = ?3, windows = ?4, length_ns = ?5, series_sum = ?6, windows_sum = ?7,
          checksum = ?8 WHERE id = ?1";

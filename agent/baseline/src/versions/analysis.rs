@@ -8,30 +8,29 @@ use nfscope_stats::mean_interval::Interval;
 use nfscope_stats::{Change, MIN_EFFECT, MIN_PAIRS, paired, paired_rounds};
 use std::collections::BTreeMap;
 
-/// Part of that level which is for the primary quantities of all loads: the question is which version is faster, and the other
-/// quantities say why.
+/// Part of the level for the primary quantities of all loads. They show which version is faster; the other quantities show the reason.
 pub(super) const PRIMARY: f64 = 0.8;
 
 /// The blocks of one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadBlocks {
-    /// Its name.
+    /// Name of the load.
     pub load: String,
-    /// What one operation is.
+    /// Sentence that defines an operation.
     pub operation: String,
-    /// By round and version, in the order of the versions; `None` where there is none.
+    /// Blocks by round and version, in the order of the versions; `None` if there is none.
     pub rounds: Vec<Vec<Option<Block>>>,
 }
 
 impl LoadBlocks {
-    /// A quantity of a version in each round.
+    /// Quantity of a version in each round.
     fn values(&self, metric: Metric, version: usize) -> impl Iterator<Item = Option<f64>> {
         self.rounds
             .iter()
             .map(move |round| metric.of(round.get(version)?.as_ref()?))
     }
 
-    /// Logarithms of a version's quantity over that of the first version, where a round has both.
+    /// Logarithms of the ratios of a version's quantity to that of the first version, for rounds that have both.
     fn differences(&self, metric: Metric, version: usize) -> Vec<f64> {
         let pairs = self.values(metric, 0).zip(self.values(metric, version));
         pairs
@@ -40,7 +39,7 @@ impl LoadBlocks {
             .collect()
     }
 
-    /// The quantity by which versions are compared first: throughput, or latency where a block is one call.
+    /// Quantity by which versions are compared first: throughput, or latency if a block is one call.
     fn primary(&self) -> Metric {
         match self.values(Metric::P99, 0).flatten().next() {
             Some(_) => Metric::Throughput,
@@ -48,11 +47,11 @@ impl LoadBlocks {
         }
     }
 
-    /// Half the width of the widest interval of the primary quantity, relative to its ratio, and the fewest independent pairs; `None`
-    /// with too few rounds. A version without blocks does not count.
+    /// Half the width of the widest interval of the primary quantity, relative to its ratio, and the fewest independent pairs; `None` with
+    /// too few rounds. A version without blocks does not count.
     ///
-    /// The pairs are counted as if their order were not random: a measurement that ends as soon as an interval is narrow must have seen
-    /// a disturbance of one version.
+    /// Pairs are counted as if their order were not random, because a measurement that ends at a narrow interval must notice a disturbance
+    /// of one version.
     pub fn widest(&self, versions: usize) -> Option<(f64, f64)> {
         let mut widest: Option<(f64, f64)> = None;
         for version in 1..versions {
@@ -70,8 +69,8 @@ impl LoadBlocks {
     }
 }
 
-/// Each quantity of each version under each load, and the number of comparisons that p values are corrected for.
-/// With the time of a round trip also what the distance makes of calls.
+/// Compares each quantity of each version under each load. Also returns the number of comparisons that p values are corrected for.
+/// With the time of a round trip, the result has the cost of the distance for calls.
 pub fn compare(
     versions: &[String],
     loads: &[LoadBlocks],
@@ -172,7 +171,7 @@ fn verdict(row: &Row, change: &Change, judged: &Judged) -> Verdict {
     }
 }
 
-/// RPCs of each procedure for each host operation, over all blocks.
+/// RPCs of each procedure per host operation, over all blocks.
 fn by_procedure<'a>(blocks: impl Iterator<Item = &'a Block>) -> BTreeMap<String, f64> {
     let mut host_ops = 0;
     let mut all: BTreeMap<String, u64> = BTreeMap::new();
@@ -312,7 +311,7 @@ mod tests {
         let rate = find(&results, Metric::Throughput, "4.1");
         let [low, high] = rate.interval.unwrap();
         assert_eq!(rate.verdict, Verdict::NoEvidence);
-        // Twice t(0.975, 7) = 2.365 standard errors: no wider than its own rounds make it.
+        // Half the width is t(0.975, 7) = 2.365 standard errors, and no more than these rounds require.
         let differences = noisy(1.0).differences(Metric::Throughput, 1);
         let mean = differences.iter().sum::<f64>() / 8.0;
         let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 7.0;

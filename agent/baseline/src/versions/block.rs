@@ -1,35 +1,35 @@
-//! One block: what one version did under one load.
+//! A block: the measurements of one version under one load.
 
 use nfscope_text::units::{rate, seconds};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What a block measured.
+/// Measurements of a block.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Block {
     /// System calls, or I/Os of fio.
     pub host_ops: u64,
-    /// From the first to the end of the last.
+    /// Seconds from the begin of the first operation to the end of the last.
     pub seconds: f64,
-    /// CPU time of the client beyond what it uses without the load; `None` where the block is too short for the clock's tick.
+    /// CPU time of the client beyond its use without the load; `None` if the block is too short for the clock's tick.
     pub cpu_seconds: Option<f64>,
     /// Mean time of a host operation.
     pub latency_seconds: Option<f64>,
-    /// 99th percentile of it.
+    /// 99th percentile of the time of a host operation.
     pub p99_seconds: Option<f64>,
-    /// Sum over RPCs from their sending to their reply.
+    /// Sum of the RPCs' times from sending to reply.
     pub round_trip_seconds: f64,
-    /// Sum over requests of their residence on the server; `None` without its agent.
+    /// Sum of the requests' residence on the server; `None` without its agent.
     pub server_seconds: Option<f64>,
     /// RPCs by procedure.
     pub rpcs: BTreeMap<String, u64>,
     /// NFSv4 component operations, or NFSv3 procedures, that the server executed; `None` without its agent.
     pub component_ops: Option<u64>,
-    /// Of these RPCs, those that were answered when the call returned; `None` where a block has more than one call.
+    /// RPCs that had been answered when the call returned; `None` if a block has more than one call.
     pub waited_rpcs: Option<u64>,
-    /// Requests that the agent counted of this version and that this client did not send for the load.
+    /// Requests of this version that the agent counted and that this client did not send for the load.
     pub others: u64,
-    /// RPCs that were sent once more.
+    /// Retransmitted RPCs.
     pub retransmissions: u64,
     /// Other figures of a workload of fio by name, such as those of its jobs.
     pub numbers: BTreeMap<String, f64>,
@@ -39,11 +39,11 @@ pub struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// CPU time of the client for each operation.
+    /// CPU time of the client per operation.
     HostCpu,
-    /// Residence on the server for each operation, by its agent.
+    /// Residence on the server per operation, by its agent.
     ServerTime,
-    /// The RPCs' round trips for each operation, network and server together.
+    /// Round trips of the RPCs per operation, network and server together.
     RoundTrips,
     /// Operations per second.
     Throughput,
@@ -51,14 +51,14 @@ pub enum Metric {
     Latency,
     /// 99th percentile of the latency.
     P99,
-    /// RPCs for each operation.
+    /// RPCs per operation.
     Rpcs,
-    /// Component operations for each operation.
+    /// Component operations per operation.
     ComponentOps,
 }
 
 impl Metric {
-    /// All, in the order of tables.
+    /// All metrics, in the order of tables.
     pub const ALL: [Metric; 8] = [
         Metric::HostCpu,
         Metric::ServerTime,
@@ -70,7 +70,7 @@ impl Metric {
         Metric::ComponentOps,
     ];
 
-    /// For people.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Metric::HostCpu => "client CPU/op",
@@ -84,7 +84,7 @@ impl Metric {
         }
     }
 
-    /// The name of its number in an experiment.
+    /// Name of the metric's number in an experiment.
     pub fn number(self) -> &'static str {
         match self {
             Metric::HostCpu => "client_cpu_seconds",
@@ -98,7 +98,7 @@ impl Metric {
         }
     }
 
-    /// Its value; `None` where the block does not tell.
+    /// Value in a block; `None` if the block does not have it.
     pub fn of(self, b: &Block) -> Option<f64> {
         let ops = b.host_ops as f64;
         let each = |v: f64| v / ops;
@@ -124,7 +124,7 @@ impl Metric {
         }
     }
 
-    /// More of it is better.
+    /// Returns true if more of the metric is better.
     pub(super) fn more_is_better(self) -> bool {
         self == Metric::Throughput
     }

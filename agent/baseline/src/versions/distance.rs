@@ -1,16 +1,16 @@
-//! What the distance to the server makes of a call: round trips one after the other.
+//! Cost of the distance to the server for a call: round trips, one after the other.
 //!
-//! An open of a file waits for one request after the other: Irtegov et al., On one source of latency in NFSv4 client, 2017. Over a
+//! An open of a file waits for one request after the other: Irtegov et al., On one source of latency in NFSv4 client, 2017. Over a long
 //! distance its time is the number of these round trips times the time of each.
 
 use crate::versions::block::{Block, Metric};
 use nfscope_text::units::seconds;
 use serde::Serialize;
 
-/// One version's call over the distance.
+/// Cost of the distance for a version's call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distance {
-    /// Of which version.
+    /// Version of the call.
     pub version: String,
     /// Round trips that a call waits for, on average.
     pub round_trips: f64,
@@ -20,12 +20,12 @@ pub struct Distance {
     pub server_seconds: Option<f64>,
     /// Round trips times their time, and the server's time where it is known.
     pub predicted_seconds: f64,
-    /// Time of the call as it was measured.
+    /// Measured time of the call.
     pub measured_seconds: f64,
 }
 
 impl Distance {
-    /// Of the blocks of one version; `None` where calls were not measured one by one.
+    /// Cost of the distance from the blocks of one version; `None` if calls were not measured one by one.
     pub(super) fn of<'a>(
         version: &str,
         round_trip: f64,
@@ -47,7 +47,7 @@ impl Distance {
         })
     }
 
-    /// For people: `NFS 4.2: each call waits for 9.0 round trips of 13.9 ms = 125 ms, and 0.4 ms on the server; measured 126 ms.`
+    /// Sentence such as `NFS 4.2: each call waits for 9.0 round trips of 13.9 ms = 125 ms, and 0.4 ms on the server; measured 126 ms.`
     pub fn sentence(&self) -> String {
         let server = self.server_seconds.map_or(String::new(), |s| {
             format!(", and {} on the server", seconds(s))
@@ -62,13 +62,13 @@ impl Distance {
         )
     }
 
-    /// Whether most of the measured time is the distance.
+    /// Returns true if most of the measured time is the distance.
     pub fn is_distance(&self) -> bool {
         self.round_trips * self.round_trip_seconds > self.measured_seconds / 2.0
     }
 }
 
-/// What changes a time that is distance.
+/// Advice on a time that is mostly distance.
 pub const ADVICE: &str = "Most of this time is distance, and a faster server does not change it. What does: fewer levels of \
      directories, files that stay open, longer attribute caching (actimeo=), or a server nearby.";
 

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 
 const LINE: f64 = 18.0;
 const TOP: f64 = 34.0;
-/// Where the scale of ratios begins and ends.
+/// Left and right end of the scale of ratios.
 const LEFT: f64 = 200.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::versions::{Block, LeftOut, LoadBlocks, ScaleBlock, Setting, compare, scale, text};
 
-    /// Ten rounds: 4.1 has half the throughput, and opens over 14 ms.
+    /// A report of ten rounds: 4.1 has half the throughput, and opens over 14 ms.
     fn report() -> Report {
         report_of(10)
     }
@@ -289,7 +289,7 @@ mod tests {
                 "{words}: {plain}"
             );
         }
-        // How the intervals of means were made: a ramp has some, too.
+        // The text says how the intervals of means were made, because a ramp has some, too.
         let words =
             "They are by batch means, and wider, where neighbouring rounds resemble each other";
         let one_line: Vec<&str> = plain.split_whitespace().collect();
@@ -300,7 +300,7 @@ mod tests {
         ramp.scale = None;
         assert!(!page(&ramp).contains(words));
         assert!(html.contains("Throughput over that of NFS 3: reads over 4.1: 0.50x."));
-        // A name is text, whatever is in it.
+        // A name is escaped, whatever is in it.
         assert!(html.contains("a &lt;read&gt;") && !html.contains("<read>"));
         assert!(
             plain.contains("The target of ± 5.0 % was not reached."),

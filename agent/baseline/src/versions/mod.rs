@@ -1,9 +1,8 @@
-//! NFS versions beside each other on one client: what blocks of a load measured, compared within rounds.
+//! NFS versions beside each other on one client: blocks of a load, compared within rounds.
 //!
-//! Each round has a block of every version, in random order. What drifts meanwhile meets all versions of a round, so that pairs
-//! within rounds are compared. The quantities are those of T. Haynes and M. Suggs, A Taxonomy of NFS v4 Performance,
-//! Connectathon 2005; throughput against threads is that of Kim and Lee, Experimental evaluation of pNFS with network direct
-//! attached disks.
+//! Each round has a block of every version, in random order. A drift affects all versions of a round, so pairs within rounds are compared.
+//! The quantities are those of T. Haynes and M. Suggs, A Taxonomy of NFS v4 Performance, Connectathon 2005; throughput against threads is
+//! that of Kim and Lee, Experimental evaluation of pNFS with network direct attached disks.
 
 mod analysis;
 mod block;

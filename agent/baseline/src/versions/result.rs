@@ -1,4 +1,4 @@
-//! The result of a comparison of versions; its JSON is this, field by field.
+//! The result of a comparison of versions; its JSON has these fields.
 
 use crate::versions::block::Metric;
 use crate::versions::distance::Distance;
@@ -7,17 +7,17 @@ use nfscope_stats::mean_interval::Interval;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was compared, and what was found.
+/// A comparison with its conditions and results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Under which conditions.
+    /// Conditions of the comparison.
     #[serde(flatten)]
     pub setting: Setting,
     /// Each load.
     pub loads: Vec<LoadResult>,
     /// Comparisons that p values are corrected for.
     pub comparisons: usize,
-    /// Throughput against threads, if that was asked for.
+    /// Throughput against threads, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale: Option<Scale>,
 }
@@ -29,7 +29,7 @@ pub struct Setting {
     pub source: String,
     /// Versions that were measured; ratios are to the first.
     pub versions: Vec<String>,
-    /// What was asked for and not measured, with the reason.
+    /// Versions and loads that were asked for and not measured, with the reason.
     pub left_out: Vec<LeftOut>,
     /// Rounds that count; each has a block of every version.
     pub rounds: usize,
@@ -37,43 +37,43 @@ pub struct Setting {
     pub runtime_seconds: f64,
     /// Threads of the loads.
     pub threads: u32,
-    /// Of the random order.
+    /// Seed of the random order.
     pub seed: u64,
     /// More options of the mounts.
     pub mount_options: Option<String>,
-    /// The server's agent; `None` where nothing is known of the server but its replies.
+    /// URL of the server's agent; `None` if only the replies of the server are known.
     pub agent: Option<String>,
-    /// The shortest of several TCP handshakes with the server; `None` where its port does not answer.
+    /// Shortest of several TCP handshakes with the server; `None` if its port does not answer.
     pub round_trip_seconds: Option<f64>,
-    /// What the intervals were to reach.
+    /// Relative half width that the intervals were to reach.
     pub until_ci: Option<f64>,
-    /// Whether they did.
+    /// True if the intervals reached it.
     pub reached: Option<bool>,
-    /// What the reader must know.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
 }
 
 /// A version or a load without figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeftOut {
-    /// `4.2`, or `open-4 over 3`.
+    /// Version or load: `4.2`, or `open-4 over 3`.
     pub what: String,
-    /// What the server or the client said.
+    /// Error of the server or the client.
     pub why: String,
 }
 
-/// One load.
+/// Results of one load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoadResult {
-    /// Its name.
+    /// Name of the load.
     pub load: String,
-    /// What one operation is.
+    /// Sentence that defines an operation.
     pub operation: String,
     /// Each quantity of each version.
     pub rows: Vec<Row>,
-    /// RPCs for each operation, by version and procedure.
+    /// RPCs per operation, by version and procedure.
     pub rpcs: BTreeMap<String, BTreeMap<String, f64>>,
-    /// What the distance to the server makes of calls that were measured one by one.
+    /// Cost of the distance for calls that were measured one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub distance: Vec<Distance>,
 }
@@ -81,25 +81,25 @@ pub struct LoadResult {
 /// A quantity of a version.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The quantity.
     pub metric: Metric,
-    /// Of which version.
+    /// The version.
     pub version: String,
     /// Mean of the blocks, with its 95 % interval; without one for fewer than six rounds.
     pub mean: Interval,
-    /// Over that of the first version, by pairs within rounds; `None` for the first one itself.
+    /// Ratio to the first version, by pairs within rounds; `None` for the first one itself.
     pub ratio: Option<f64>,
-    /// Ends of its 95 % interval; `None` for fewer than six rounds.
+    /// Ends of the ratio's 95 % interval; `None` for fewer than six rounds.
     pub interval: Option<[f64; 2]>,
     /// Corrected p value of a difference beyond 2 %.
     pub p: Option<f64>,
-    /// What to say of it.
+    /// Verdict about the ratio.
     pub verdict: Verdict,
-    /// Smallest ratio above 1 that as many rounds find in four of five measurements; `None` unless nothing was found.
+    /// Smallest ratio above 1 that this number of rounds finds in four of five measurements; `None` unless nothing was found.
     pub finds: Option<f64>,
 }
 
-/// What to say of a ratio.
+/// Verdict about a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -111,14 +111,14 @@ pub enum Verdict {
     Worse,
     /// There is a difference of at most 2 %.
     TooSmall,
-    /// No evidence of a difference.
+    /// There is no evidence of a difference.
     NoEvidence,
     /// Too few rounds for a verdict.
     TooFew,
 }
 
 impl Verdict {
-    /// For people.
+    /// Word for the verdict in tables.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Base => "",

@@ -4,64 +4,64 @@ use crate::beside::over_rounds;
 use nfscope_stats::mean_interval::Interval;
 use serde::Serialize;
 
-/// Slopes of fewer rounds have no interval: that of three would be more than twice as wide as their variation makes it.
+/// Least number of rounds for an interval of slopes: that of three rounds would be more than twice as wide as their variation requires.
 pub(super) const MIN_ROUNDS: usize = 4;
 
-/// One block: so many threads of a version in a round.
+/// A block of one version with one number of threads, in a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleBlock {
-    /// Which round.
+    /// Number of the round.
     pub round: usize,
-    /// Which version.
+    /// The version.
     pub version: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Operations per second of all of them.
+    /// Operations per second of all threads.
     pub throughput: f64,
 }
 
-/// How throughput grows.
+/// Growth of throughput with threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scale {
-    /// Under which load.
+    /// Name of the load.
     pub load: String,
-    /// Each version and number of threads.
+    /// Throughput of each version and number of threads.
     pub points: Vec<Point>,
-    /// Each version.
+    /// Slope of each version.
     pub slopes: Vec<Slope>,
 }
 
-/// One number of threads.
+/// Throughput with one number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// Which version.
+    /// The version.
     pub version: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
     /// Operations per second, with the 95 % interval over rounds.
     pub throughput: Interval,
 }
 
-/// What another thread adds.
+/// Throughput that another thread adds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slope {
-    /// Which version.
+    /// The version.
     pub version: String,
-    /// Operations per second for each thread more: least squares in each round, with the 95 % interval over rounds.
+    /// Operations per second per additional thread: least squares in each round, with the 95 % interval over rounds.
     pub per_thread: Interval,
-    /// Less that of the first version, by pairs within rounds; `None` for the first one itself.
+    /// Difference from the slope of the first version, by pairs within rounds; `None` for the first one itself.
     pub difference: Option<Interval>,
 }
 
 impl Slope {
-    /// Whether the interval of the difference leaves 0 out; `None` without one.
+    /// Returns true if the interval of the difference excludes 0; `None` without an interval.
     pub fn differs(&self) -> Option<bool> {
         let d = self.difference?;
         Some(d.mean.abs() > d.half_width?)
     }
 }
 
-/// The slopes of the versions, in their order.
+/// Slopes of the versions, in their order.
 pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
     let mut numbers: Vec<u32> = blocks.iter().map(|b| b.threads).collect();
     numbers.sort_unstable();
@@ -113,7 +113,7 @@ pub fn scale(load: &str, versions: &[String], blocks: &[ScaleBlock]) -> Scale {
     }
 }
 
-/// Least squares; `None` with fewer than two numbers of threads.
+/// Slope by least squares; `None` with fewer than two numbers of threads.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let n = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
@@ -127,7 +127,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// 100 operations for each thread more, and 60 of the second version; rounds differ by a constant.
+    /// Blocks with 100 operations per additional thread, and 60 for the second version; rounds differ by a constant.
     fn blocks() -> Vec<ScaleBlock> {
         let mut all = Vec::new();
         for round in 0..5 {

@@ -1,4 +1,4 @@
-//! The result for people.
+//! The result as text.
 
 use crate::versions::analysis::PRIMARY;
 use crate::versions::block::Metric;
@@ -47,7 +47,7 @@ pub fn text(r: &Report) -> String {
     out
 }
 
-/// Why no version can be judged; `None` where there are verdicts, or throughput against threads alone. Shared with the page.
+/// Reason why no version can be judged; `None` if there are verdicts, or only throughput against threads. Shared with the page.
 pub(super) fn too_few(r: &Report) -> Option<String> {
     let s = &r.setting;
     if r.loads.is_empty() || r.comparisons > 0 {
@@ -72,7 +72,7 @@ pub(super) fn too_few(r: &Report) -> Option<String> {
     })
 }
 
-/// How it was measured, in sentences; shared with the page.
+/// Sentences about the conditions of the measurement; shared with the page.
 pub(super) fn conditions(r: &Report) -> Vec<String> {
     let (s, comparisons) = (&r.setting, r.comparisons);
     let mut all = vec![format!(
@@ -151,7 +151,7 @@ fn table(load: &LoadResult) -> String {
     columns(&rows)
 }
 
-/// What the distance makes of each version's calls, and what would change that; shared with the page.
+/// Sentences about the cost of the distance for each version's calls, and advice; shared with the page.
 pub(super) fn distances(all: &[Distance]) -> Vec<String> {
     let mut sentences: Vec<String> = all.iter().map(Distance::sentence).collect();
     if all.iter().any(Distance::is_distance) {
@@ -160,7 +160,7 @@ pub(super) fn distances(all: &[Distance]) -> Vec<String> {
     sentences
 }
 
-/// The procedures that make up the RPCs of an operation.
+/// Line with the procedures that make up the RPCs of an operation.
 fn procedures(load: &LoadResult) -> String {
     let mut out = String::new();
     for (version, by) in &load.rpcs {
@@ -192,7 +192,7 @@ fn scale(s: &Scale) -> String {
     out
 }
 
-/// What another thread adds; shared with the page.
+/// Sentence about the throughput that another thread adds; shared with the page.
 pub(super) fn slope_sentence(slope: &Slope, all: &[Slope]) -> String {
     let with = |i: Interval| {
         let half = i.half_width.map_or(String::new(), |h| format!(" ± {h:.1}"));
@@ -245,7 +245,7 @@ pub(crate) fn probability(p: f64) -> String {
     }
 }
 
-/// What a row is called where rows of several loads stand together.
+/// Label of a row where rows of several loads stand together.
 pub(super) fn label(load: &str, row: &Row) -> String {
     let metric = match row.metric {
         Metric::ComponentOps => "ops/op",

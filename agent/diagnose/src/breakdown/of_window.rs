@@ -1,4 +1,4 @@
-//! How a window is broken down.
+//! Computes the breakdown of a window.
 
 use super::{
     Breakdown, Client, Disk, Log, NamedWaits, Op, Pending, Phases, TINY_READ_BYTES, part, sum,
@@ -11,7 +11,7 @@ use crate::recalls::{Layouts, Recalls};
 use crate::refused::Refused;
 use crate::thresholds::{FELT_SECONDS, MIN_COUNT};
 use nfscope_model::family::Info;
-use nfscope_model::on_illumos::is_illumos;
+use nfscope_model::probe::is_illumos;
 use nfscope_model::unacknowledged::{Unacknowledged, unseen_transports};
 use nfscope_model::window_mounts::{self};
 use nfscope_model::window_parts::{self, PhaseSeconds, histograms, numbers};
@@ -90,13 +90,15 @@ impl Breakdown {
             longest_queue_p99: histograms(w, &f::RPC_QUEUE)
                 .filter_map(|(_, h)| h.quantile(0.99))
                 .max_by(f64::total_cmp),
-            // Operations without phases: this host cannot measure them. Without operations, nothing is missing.
+            // Operations without phases mean that this host cannot measure phases. Without operations nothing is missing.
             phases: phases_of_all.or_else(|| ops.is_empty().then_some(NOTHING_WAITED)),
             ops,
             put_off: PutOff::all(w),
             denied: Denied::all(w),
             nlm_clients: NlmClient::all(w),
             lock_holders: lock_holders(w),
+            in_grace: w.delta.value(&f::IN_GRACE, []).map(|v| v > 0.0),
+            server_change: w.delta.value(&f::SERVER_CHANGE, []),
             retrying: Retrying::all(w),
             unacknowledged: Unacknowledged::all(&w.delta),
             unseen_transports: unseen_transports(w),
@@ -139,7 +141,7 @@ impl Breakdown {
         let of_exports: HashMap<_, _> = numbers(w, &f::EXPORT_DEVICE)
             .map(|([export, device], _)| (device.to_owned(), export.to_owned()))
             .collect();
-        // With one that is unknown, no slow device can be told to be nobody's.
+        // With an unknown device of an export, no slow device can be excluded.
         breakdown.export_devices =
             Some(of_exports).filter(|all| !all.is_empty() && !all.contains_key(f::UNKNOWN_DEVICE));
         breakdown.export_io =
@@ -154,7 +156,7 @@ impl Breakdown {
             &f::WRITE.info,
             &f::WRITE_BYTES.info,
         ];
-        // The scripts for illumos have a series once something happened.
+        // The scripts for illumos have a series only after its first event, so a missing one means nothing there.
         let lacking = (read.into_iter()).filter(|info| !breakdown.illumos && lacks(w, info));
         breakdown.lacking = lacking.map(|info| info.name).collect();
         breakdown.add_threads(w);
@@ -170,9 +172,10 @@ impl Breakdown {
         breakdown
     }
 
-    /// Requests, their time and their operations are all measured, or there was none of them.
+    /// Returns the family of metrics that is missing. `None` if requests, their time and their operations are all measured, or if there
+    /// were none.
     fn untimed(&self, w: &Window) -> Option<&'static str> {
-        // A client that only looks whether the server is there asks for no operation.
+        // A client that only checks that the server is there sends no operation.
         let operations = self.ops.iter().any(|o| o.count > 0.0);
         let requests = self.requests >= MIN_COUNT || self.felt > 0.0;
         [
@@ -229,13 +232,15 @@ impl Breakdown {
             }
             let queue = w.delta.hist(&f::RPC_QUEUE, [pool]).map_or(0.0, |h| h.sum);
             let saturated = value(&f::THREADS_SATURATED, pool).map(|s| part(s, self.length));
-            // Queues are all 0 if no arrival was seen: then the pool that was saturated longest counts.
+            // All queues are 0 if no arrival was seen. Then the pool that was saturated longest counts.
             if queue > longest_queue || (queue == longest_queue && saturated > self.saturated) {
                 longest_queue = queue;
                 self.saturated = saturated;
             }
         }
-        self.busy = busy.map(|s| part(s, self.threads * self.length));
+        // Requests in hand have kept threads busy, too, and are counted when they end.
+        let held = sum(self.held.iter().map(|r| r.seconds.min(self.length)));
+        self.busy = busy.map(|s| part(s + held, self.threads * self.length).min(1.0));
     }
 
     fn add_cpus(&mut self, w: &Window) {
@@ -312,7 +317,7 @@ fn disks(w: &Window) -> Vec<Disk> {
     all.collect()
 }
 
-/// Clients that hold locks, those with most first.
+/// Clients that hold locks, those with the most first.
 fn lock_holders(w: &Window) -> Vec<(String, f64)> {
     let mut all: Vec<_> = numbers(w, &f::CLIENT_LOCKS_HELD)
         .map(|([client], n)| (client.to_owned(), n))
@@ -321,7 +326,7 @@ fn lock_holders(w: &Window) -> Vec<(String, f64)> {
     all
 }
 
-/// A client's requests with slots that are free, or full.
+/// Requests of a client that were sent with `slots` (free or full) in its session.
 fn slots_of(w: &Window, client: &str, slots: &str) -> f64 {
     let n = w.delta.value(&f::CLIENT_SESSION_REQUESTS, [client, slots]);
     n.filter(|n| n.is_finite()).map_or(0.0, |n| n.max(0.0))
@@ -345,7 +350,8 @@ fn clients(w: &Window) -> Vec<Client> {
             slots: w.delta.value(&f::CLIENT_SESSION_SLOTS, [client.name]),
             walks: count(w.delta.value(&f::CLIENT_WALKS, [client.name, "4"])),
             opens: count(w.delta.value(&f::CLIENT_OPENS, [client.name])),
-            open_seconds: count(w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name])),
+            open_seconds: (w.delta.value(&f::CLIENT_OPEN_SECONDS, [client.name]))
+                .filter(|s| s.is_finite()),
         });
     let mut all: Vec<_> = named.collect();
     all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));

@@ -1,4 +1,4 @@
-//! `bad_rpcs`: somebody sends calls that the server refuses before it executes anything. Each takes a thread for a moment, and some
+//! `bad_rpcs`: a client sends calls that the server refuses before it executes anything. Each call takes a thread for a moment, and some
 //! kernels miscount connections because of them.
 
 use crate::breakdown::part;
@@ -10,14 +10,14 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::many;
 
-/// The evidence names so many clients.
+/// Most clients that the evidence names.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let refused = b.refused.as_ref();
     let count = refused.map_or(0.0, |r| r.count);
-    // The server executes calls whose arguments it cannot decode as far as to count them as requests.
+    // Calls with arguments that cannot be decoded are counted as requests, too.
     let counted = refused.map_or(0.0, |r| r.clients.iter().map(|c| c.arguments).sum());
     let share = part(count, (b.requests - counted).max(0.0) + count);
     let active = context.active.contains(&Kind::BadRpcs);
@@ -69,7 +69,7 @@ fn summary(r: &Refused, share: f64) -> String {
     )
 }
 
-/// The calls of a client in words.
+/// Sentence about the calls of a client.
 fn of_client(c: &OfClient) -> String {
     let kinds = [
         (c.format, "of a wrong form"),

@@ -4,7 +4,7 @@ use super::test_server::{SERVER, judge, kinds, page, why_not};
 use nfscope_model::finding::{Kind, Severity};
 use nfscope_model::{Snapshot, family as f};
 
-/// A server with a thousand requests in ten seconds, and so many calls that the kernel counts as bad.
+/// A server with a thousand requests in ten seconds, and `garbage` and `auth` calls that the kernel counts as bad.
 fn with(garbage: f64, auth: f64) -> Snapshot {
     let mut s = SERVER.snapshot();
     s.counter(&f::RPC_DROPPED, ["garbage"], garbage);

@@ -1,4 +1,4 @@
-//! One client among many that work: what it does is small beside the sum, and much of the server's time.
+//! One client among many that work: its requests are few beside the sum, and yet much of the server's time.
 
 use super::test_server::{SERVER, Server, kinds, page};
 use crate::breakdown::Breakdown;
@@ -73,7 +73,7 @@ fn a_client_that_only_asks_is_found_among_others_that_work() {
         text.contains("100 % of the requests of 10.0.0.7 are"),
         "{text}"
     );
-    // Both do both: nobody only asks.
+    // Half of each client's requests are WRITEs, so no client mostly asks for metadata.
     let both = |name| client(name, &[("getattr", 5000.0, 0.5), ("write", 5000.0, 0.5)]);
     let d = judge(s, &counted(vec![both("10.0.0.7"), both("10.0.0.8")]));
     assert!(kinds(&d).is_empty(), "{d:#?}");

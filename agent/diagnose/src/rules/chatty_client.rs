@@ -22,6 +22,8 @@ const COMPOUND_FRAME_OPS: [&str; 7] = [
     "savefh",
     "restorefh",
 ];
+/// Queries are worth an advice from this part of all on.
+const ADVISED_PART: f64 = 0.25;
 /// The evidence names so many kinds of queries.
 const NAMED_QUERIES: usize = 3;
 
@@ -36,7 +38,8 @@ struct Queries {
 }
 
 impl Queries {
-    /// A COMPOUND usually has one operation as its purpose. A COMPOUND without any other operation is a query.
+    /// Counts the queries of a window. A COMPOUND usually has one operation as its purpose. A COMPOUND without any other operation is a
+    /// query.
     fn of(b: &Breakdown) -> Queries {
         let is_query = |o: &str| METADATA_OPS.contains(&o) || COMPOUND_FRAME_OPS.contains(&o);
         let others = (b.ops.iter()).filter(|o| o.version != "3" && !is_query(&o.op));
@@ -103,14 +106,7 @@ pub fn rule(context: &Context) -> RuleResult {
             Some(one) => vec![of_client(one, "metadata queries", CHATTY_RATIO)],
             None => evidence_for(context, &queries, of_requests),
         },
-        advice: vec![
-            "lengthen attribute caching on the clients: mount with actimeo= (default 3 to 60 s), not with noac or \
-             lookupcache=none"
-                .into(),
-            "find the programs on these clients that walk the tree: backups, indexers, monitoring, find, build systems"
-                .into(),
-            "NFSv4 with delegations lets clients open and stat files without asking the server".into(),
-        ],
+        advice: advice(&queries, one.is_some()),
         ruled_out_reason: match known {
             true => format!(
                 "{} of the requests are metadata queries or tiny READs",
@@ -123,13 +119,35 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
+/// Advice about those queries that are a good part of all.
+fn advice(queries: &Queries, metadata_only: bool) -> Vec<String> {
+    let much = |n: f64| part(n, queries.total()) >= ADVISED_PART;
+    let mut all = Vec::new();
+    if metadata_only || much(queries.v3 + queries.v4) {
+        all.extend([
+            "lengthen attribute caching on the clients: mount with actimeo= (default 3 to 60 s), not with noac or \
+             lookupcache=none",
+            "find the programs on these clients that walk the tree: backups, indexers, monitoring, find, build systems",
+        ]);
+    }
+    if !metadata_only && much(queries.tiny_reads) {
+        all.push("find the programs on these clients that read a few bytes at a time, and have them read more at once");
+    }
+    if much(queries.v3) {
+        all.push(
+            "NFSv4 with delegations lets clients open and stat files without asking the server",
+        );
+    }
+    all.into_iter().map(str::to_owned).collect()
+}
+
 /// A client of NFSv4 that mostly walks paths, as windows tell.
 fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
     let clients = b.clients.iter().filter_map(|c| {
         let of_requests = part(c.walks, c.requests?).min(1.0);
-        // Requests that open are in this time, too: of a client that does little else these are few.
+        // `open_seconds` includes requests that open a file, so only a part by number counts. A client that mostly walks has few of them.
         let share = part(
-            c.open_seconds * part(c.walks, c.walks + c.opens),
+            c.open_seconds? * part(c.walks, c.walks + c.opens),
             b.residence,
         )
         .min(1.0);
@@ -145,7 +163,7 @@ fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
 
 fn query_seconds(context: &Context, queries: &Queries) -> f64 {
     let b = context.breakdown;
-    // Only the cost of the query itself counts. A wait for a disk is none, however fast the disk is.
+    // Only the cost of the query itself counts. A wait for a disk is not part of it, however fast the disk is.
     let cost = |o: &Op| (context.attribution.unattributed(o) - o.phases.disk).max(0.0);
     let cost_of = |names: &[&str]| sum(b.ops_named(names).map(cost));
     // Operations that frame a COMPOUND count in proportion to the COMPOUNDs that are queries.

@@ -1,5 +1,5 @@
-//! `connection_limit`: more connections are open than the kernel allows, and it closes the oldest when the server accepts another one.
-//! Its client connects again, and the next oldest is closed. No request is slow in the server because of that.
+//! `connection_limit`: more connections are open than the kernel allows, and it closes the oldest when the server accepts another one. The
+//! client of the closed connection connects again, and the next oldest is closed. No request is slow in the server because of that.
 
 use crate::breakdown::part;
 use crate::connections::{Connections, Limited};
@@ -19,11 +19,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let connections = context.breakdown.connections;
     let known = connections.and_then(|c| c.closed_by_limit);
     let closed = known.unwrap_or_default();
-    // The next one that is accepted costs an old one.
+    // Each further accepted connection closes an old one.
     let exceeded = connections.is_some_and(|c| c.limited_open > c.limit);
     let wrapped = connections.is_some_and(|c| has_wrapped(&c));
     let share = match wrapped {
-        // The limit protects no connection.
+        // A count that has wrapped protects no connection.
         true => 1.0,
         false => connections.map_or(0.0, |c| part(closed, c.accepted).min(1.0)),
     };
@@ -58,7 +58,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// The connections that the limit is for, with their number.
+/// Number of connections that the limit applies to, in words.
 fn counted(c: &Connections) -> String {
     let n = many(c.limited_open, "connection");
     match c.limited {
@@ -67,7 +67,7 @@ fn counted(c: &Connections) -> String {
     }
 }
 
-/// True where the kernel's count is below zero, which no number of connections is.
+/// Returns true if the kernel's count is negative, which no number of connections is.
 fn has_wrapped(c: &Connections) -> bool {
     c.limited_open < 0.0
 }
@@ -143,7 +143,7 @@ fn advice(c: &Connections, threads: f64, closed: f64) -> Vec<String> {
     }
     match c.limited {
         Limited::All => {
-            // Clients whose connections were closed want one, too.
+            // Clients whose connections were closed want a connection, too.
             let needed = ((c.limited_open + closed) / FOR_EACH_THREAD - THREADS_BESIDE).ceil();
             let needed = needed.max(threads + 1.0);
             vec![

@@ -1,11 +1,11 @@
-//! What is said of the kernel's limit of connections, on servers that reach it and on some that do not.
+//! Sentences about the kernel's limit of connections, on servers that reach it and on some that do not.
 
 use super::test_server::{SERVER, judge, kinds, page, why_not};
 use crate::render::render;
 use nfscope_model::finding::{Diagnosis, Kind, Severity};
 use nfscope_model::{Snapshot, family as f};
 
-/// A server of 4 threads with so many connections, of which so many were accepted and closed because of the limit.
+/// A server of 4 threads with `open` connections, and numbers of those that were accepted and closed because of the limit.
 fn with(which: &str, open: f64, limit: f64, accepted: f64, closed: f64) -> Snapshot {
     let mut s = SERVER.snapshot();
     s.gauge(&f::CONNECTIONS, ["tcp"], open.max(500.0));
@@ -29,14 +29,14 @@ fn a_server_with_too_few_threads_for_its_connections_is_told() {
         "too many connections are open: the kernel closed 60 connections of clients",
         "141 connections are open; the kernel allows 140",
         "the server accepted 100 connections, and the kernel closed 60 for being the oldest",
-        // (141 + 60) / 20 - 3
+        // Threads for 201 connections: (141 + 60) / 20 - 3, rounded up.
         "raise the number of nfsd threads to 8 or more: rpc.nfsd 8",
     ] {
         assert!(page.contains(says), "{says}: {page}");
     }
 }
 
-/// As malformed requests leave it on 6.12: read without a sign it was 4,294,967,294 connections.
+/// A negative count is left by malformed requests on 6.12: read without a sign it was 4,294,967,294 connections.
 #[test]
 fn a_count_of_the_kernel_below_zero_is_told_with_what_mends_it() {
     for (closed, says) in [
@@ -83,7 +83,7 @@ fn connections_that_show_no_handle_are_told_apart() {
     ] {
         assert!(page.contains(says), "{says}: {page}");
     }
-    // More threads allow no more of these.
+    // The limit of unproven connections does not grow with the threads.
     assert!(!page.contains("rpc.nfsd"), "{page}");
 }
 
@@ -107,7 +107,7 @@ fn as_many_as_are_allowed_are_none() {
     }
 }
 
-/// Of the time, as the list of what was ruled out has it.
+/// Share of the time in the list of findings that were ruled out.
 fn ruled_out_share(d: &Diagnosis) -> Option<f64> {
     let mut all = d.ruled_out.iter();
     all.find(|r| r.kind == Kind::ConnectionLimit)?.share
@@ -122,9 +122,9 @@ fn a_host_that_does_not_tell_the_limit_has_no_figure_of_it() {
     assert_eq!(ruled_out_share(&d), None);
     let page = render(&d, "host", false);
     assert!(page.contains("    ?  connection_limit "), "{page}");
-    // Of the time of requests everything is known.
+    // The missing limit does not make the times of requests unknown.
     assert!(!d.reason.contains("connection_limit"), "{}", d.reason);
-    // The limit is known, and not what was closed because of it.
+    // The limit is known, but the connections closed because of it are not.
     let mut s = SERVER.snapshot();
     s.gauge(&f::LIMITED_CONNECTIONS, ["all"], 10.0);
     s.gauge(&f::CONNECTION_LIMIT, ["all"], 140.0);

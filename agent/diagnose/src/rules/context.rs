@@ -1,11 +1,11 @@
-//! What a rule reads, and what it returns.
+//! Input and result of a rule.
 
 use crate::attribution::Attribution;
 use crate::breakdown::{Breakdown, part, sum};
 use crate::observed::Observed;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
-/// What every rule reads.
+/// Input of every rule.
 pub struct Context<'a> {
     pub breakdown: &'a Breakdown,
     pub attribution: &'a Attribution,
@@ -26,8 +26,7 @@ impl Context<'_> {
         part(seconds, self.breakdown.thread_seconds())
     }
 
-    /// The part of residence that `seconds` of operations stand for. Only residence that is attributed to nothing slow
-    /// counts.
+    /// Part of residence that `seconds` of operations stand for. Only residence counts that is attributed to nothing slow.
     pub fn share_of_unattributed(&self, seconds: f64) -> f64 {
         let b = self.breakdown;
         let unattributed = (b.residence - self.attribution.total()).max(0.0);
@@ -36,21 +35,21 @@ impl Context<'_> {
     }
 }
 
-/// What a rule returns.
+/// Result of a rule.
 #[derive(Debug)]
 pub struct RuleResult {
     pub kind: Kind,
     /// Part of residence that the cause explains; `None` if this host cannot measure it.
     pub share: Option<f64>,
-    /// Part of the threads' time that the cause explains; 0 where it does not keep threads.
+    /// Part of the threads' time that the cause explains; 0 if the cause does not keep threads.
     pub of_threads: f64,
-    /// Whether the cause is a finding if its share is large enough.
+    /// True if the cause is a finding once its share is large enough.
     pub condition: bool,
     /// The highest severity that the finding can have.
     pub max_severity: Severity,
     pub summary: String,
     pub evidence: Vec<Evidence>,
     pub advice: Vec<String>,
-    /// Why the cause is not a finding if it is ruled out.
+    /// Reason why the cause is not a finding, for the list of those ruled out.
     pub ruled_out_reason: String,
 }

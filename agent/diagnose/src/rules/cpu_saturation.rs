@@ -11,7 +11,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let waited = attribution.runqueue + attribution.queue.cpu;
     let share = context.share(waited);
     let runqueue = b.phases.and_then(|p| p.runqueue);
-    // Short waits count where no CPU is idle.
+    // Short waits for a CPU count only if no CPU is idle.
     let known = b.cpu_idle.is_some() || waited > 0.0 || !waits_much_for_cpu(b);
     RuleResult {
         kind: Kind::CpuSaturation,

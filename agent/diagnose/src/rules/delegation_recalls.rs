@@ -1,6 +1,6 @@
-//! `delegation_recalls`: operations wait for clients to return delegations (fs/nfsd/nfs4state.c, nfsd_wait_for_delegreturn). The
-//! kernel waits a thirtieth of a second at most, and then tells the client to try again later: `retry_later`. The evidence has what
-//! is measured from each recall to the return.
+//! `delegation_recalls`: operations wait for clients to return delegations (fs/nfsd/nfs4state.c, nfsd_wait_for_delegreturn). The kernel
+//! waits a thirtieth of a second at most, and then tells the client to try again later: `retry_later`. The evidence has the time from each
+//! recall to the return.
 
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::known_wait::{self, KnownWait};

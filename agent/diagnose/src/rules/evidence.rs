@@ -11,19 +11,25 @@ use nfscope_model::held_request::STUCK_SECONDS;
 use nfscope_model::{Histogram, Info, family as f};
 use nfscope_text::units::{many, seconds};
 
-/// The reason where operations are not broken down into phases.
+/// Reason if operations are not broken down into phases.
 pub const NO_PHASES: &str =
     "the phases of operations are not measured on this host; `nfscope check` shows why";
 
-/// The reason where a kind of wait is not told from others.
+/// Reason if a kind of wait is not distinguished from others.
 pub const NOT_APART: &str = "this host, or this release of the agent, does not tell such waits from others; `nfscope check` shows why";
 
-/// The phase `lock` in words: it is every sleep without a phase of its own.
+/// Text for the phase `lock`, which is every sleep without a phase of its own.
 pub const IN_OTHER_WAITS: &str =
     "in other waits (locks, other threads, anything that is not named)";
 
-/// A shorter wait in the queue is no evidence.
+/// Least share of the queue that is evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
+
+/// A client stands out that has so much more of the operations than it would have if all clients were alike.
+const STANDS_OUT: f64 = 0.25;
+
+/// A request that takes so many times the mean is told beside it.
+const FAR_LONGER: f64 = 10.0;
 
 /// The part of a client's requests that are `what`, beside the least part for a finding.
 pub fn of_client(one: &Mostly, what: &str, least: f64) -> Evidence {
@@ -62,8 +68,8 @@ pub fn bytes(n: f64) -> String {
     }
 }
 
-/// The 99th percentile and the maximum of durations, for a sentence; the percentile only where it says something of the mean:
-/// behind a few very long ones the mean can exceed it.
+/// Sentence about the 99th percentile and the maximum of durations. The percentile is left out if it is below the mean: with a few very
+/// long durations the mean can exceed it.
 pub fn tail(h: &Histogram, mean: f64) -> String {
     let p99 = h.quantile(0.99).filter(|p99| *p99 >= mean);
     let p99 = p99.map_or(String::new(), |p99| format!("p99 {}, ", seconds(p99)));
@@ -75,7 +81,7 @@ pub fn tail(h: &Histogram, mean: f64) -> String {
     }
 }
 
-/// How the times of an operation are spread.
+/// Distribution of the times of an operation.
 pub fn spread(op: &Op) -> Option<Evidence> {
     let h = op.durations.as_ref()?;
     let long = long_waits(h, LONG_WAIT_SECONDS);
@@ -91,15 +97,21 @@ pub fn spread(op: &Op) -> Option<Evidence> {
     Some(evidence(&f::OP_DURATION.info, long.of_time, None, text))
 }
 
-/// The slowest device that exports lie on, and one of them.
+/// The slowest device of the exports, and an export that lies on it.
 pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
     let (disk, mean) = slowest_disk(b)?;
     let lies = match b.export_of(&disk.device) {
         Some(export) => format!(", which {export} lies on,"),
         None => String::new(),
     };
+    // The mean of a device that stalls now and then is that of a quick one.
+    let longest = long_waits(&disk.requests, 0.0).longest;
+    let longest = match longest.is_finite() && longest >= FAR_LONGER * mean {
+        true => format!(", {} at most", seconds(longest)),
+        false => String::new(),
+    };
     let text = format!(
-        "one {} request to {}{lies} takes {} on average",
+        "one {} request to {}{lies} takes {} on average{longest}",
         disk.op,
         disk.device,
         seconds(mean)
@@ -136,9 +148,14 @@ pub fn pending(b: &Breakdown) -> Option<Evidence> {
     ))
 }
 
-/// The client that sends most operations.
+/// The client that sends most operations, where one stands out among its like.
 pub fn busiest_client(context: &Context) -> Option<Evidence> {
-    let (client, part) = context.breakdown.busiest_client()?;
+    let b = context.breakdown;
+    let (client, part) = b.busiest_client()?;
+    let alike = 1.0 / b.clients.len() as f64;
+    if b.clients.len() > 1 && part < alike + STANDS_OUT {
+        return None;
+    }
     let text = format!("{} sends {} of the operations", client.name, percent(part));
     Some(evidence(&f::CLIENT_OPS.info, part, None, text))
 }

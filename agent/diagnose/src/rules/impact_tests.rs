@@ -1,4 +1,4 @@
-//! Losses of clients decide about a finding and its severity, and causes come before their consequences.
+//! Time that clients lose decides about a finding and its severity, and causes come before their consequences.
 
 use super::test_server::{SERVER, Server, judge, kinds, page, why_not};
 use crate::breakdown::Breakdown;
@@ -12,7 +12,7 @@ fn severity(d: &Diagnosis, kind: Kind) -> Option<Severity> {
     d.finding(kind).map(|f| f.severity)
 }
 
-/// READs are asleep for disks for 98 % of their time. A little more or less of it is no matter of life and death.
+/// READs sleep for disks for 98 % of their time. A device a little faster or slower must not change the verdict.
 #[test]
 fn a_disk_a_little_faster_than_a_slow_one_is_not_healthy() {
     let reads = |disk: f64| {
@@ -50,7 +50,7 @@ fn a_log_a_little_faster_than_a_slow_one_is_not_healthy() {
     assert_eq!(writes(0.3e-3), None);
 }
 
-/// A server that rests: half of its time is nothing.
+/// An idle server: half of its time is almost nothing.
 #[test]
 fn a_cause_that_few_requests_wait_for_is_not_critical() {
     let writes = |count| {
@@ -63,7 +63,7 @@ fn a_cause_that_few_requests_wait_for_is_not_critical() {
     };
     assert_eq!(writes(1000), Some(Severity::Critical));
     assert_eq!(writes(50), Some(Severity::Warning));
-    // Half of five operations in a hundred of a second.
+    // The lost time is half of five operations in a hundredth of a second.
     let rests = Server {
         op: "rename",
         count: 200,
@@ -131,13 +131,13 @@ fn cpus_that_are_never_idle_come_first_however_short_each_wait_is() {
     assert_eq!(kinds(&d)[1..], ["small_sync_writes"], "{d:#?}");
     let text = page(&d, Kind::SmallSyncWrites);
     assert!(text.contains("a consequence of cpu_saturation"), "{text}");
-    // With CPUs to spare such a wait is how a thread is woken up.
+    // With idle CPUs such a wait is the normal wake-up of a thread.
     let idle = Server {
         idle: 0.5,
         ..server
     };
     assert!(!kinds(&idle.diagnosis()).contains(&"cpu_saturation"));
-    // Unknown is not ruled out.
+    // An unknown idle time rules nothing out.
     let mut unknown = Server { idle: 0.02, ..idle }.snapshot();
     unknown = without(unknown, "nfscope_cpu_idle_seconds_total");
     let d = judge(unknown);
@@ -161,7 +161,7 @@ fn eight_threads(server: &Server) -> Diagnosis {
     evaluate_breakdown(&window, &Breakdown::of(&window), &[])
 }
 
-/// Whoever waits for a lock waits for what its holder waits for.
+/// A wait for a lock counts as a wait for what the lock's holder waits for.
 #[test]
 fn a_lock_whose_holders_wait_is_the_queue_of_that() {
     let creates = Server {
@@ -211,7 +211,7 @@ fn a_lock_whose_holders_wait_is_the_queue_of_that() {
     };
     let d = eight_threads(&log);
     assert_eq!(kinds(&d), ["slow_intent_log"], "{d:#?}");
-    // Nobody in nfsd holds the lock for so long: somebody else does.
+    // No nfsd thread holds the lock for 400 ms, so another task holds it.
     let foreign = Server {
         lock: 400e-3,
         ..disk.clone()
@@ -223,7 +223,7 @@ fn a_lock_whose_holders_wait_is_the_queue_of_that() {
         ..creates
     };
     assert_eq!(kinds(&eight_threads(&computes)), ["unknown_waits"]);
-    // An OPEN that waits for a program that watches the file system waits for no holder.
+    // An OPEN that waits for a program which watches the file system waits for no holder of a lock.
     let open = Server {
         op: "getattr",
         ..disk
@@ -231,7 +231,7 @@ fn a_lock_whose_holders_wait_is_the_queue_of_that() {
     assert!(kinds(&eight_threads(&open)).contains(&"unknown_waits"));
 }
 
-/// The waits for disks of the server, in another phase.
+/// Moves the server's waits for disks to another phase.
 fn without_disk(s: nfscope_model::Snapshot, phase: &str) -> nfscope_model::Snapshot {
     let json = serde_json::to_string(&s).unwrap();
     serde_json::from_str(&json.replace("\"disk\"", &format!("\"{phase}\""))).unwrap()

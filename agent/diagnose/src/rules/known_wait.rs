@@ -1,4 +1,4 @@
-//! What the rules have in common whose cause is a phase of operations of its own.
+//! Common parts of rules whose cause has a phase of operations of its own.
 
 use crate::attribution::longest_wait;
 use crate::breakdown::{Phases, part};
@@ -10,28 +10,28 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
-/// A cause that is a phase.
+/// A cause that has a phase.
 pub struct KnownWait {
     pub kind: Kind,
-    /// Its seconds in an operation.
+    /// Seconds of the phase in an operation.
     pub phase: fn(&Phases) -> f64,
-    /// The programs without which this host does not tell it, on Linux and on illumos.
+    /// Programs without which this host does not distinguish the phase, on Linux and on illumos.
     pub programs: [&'static str; 2],
-    /// The seconds of it that are attributed to the cause.
+    /// Seconds that are attributed to the cause.
     pub attributed: f64,
-    /// `waiting until written data is stored`.
+    /// Text such as "waiting until written data is stored".
     pub waiting: &'static str,
-    /// `waits ... until written data is stored`.
+    /// Text after "waits": "until written data is stored".
     pub until: &'static str,
 }
 
-/// Whether this host tells the wait from others. An agent that says nothing of its programs is taken at its word.
+/// Returns true if this host distinguishes the wait from others. If an agent reports no programs, they count as attached.
 fn is_known(context: &Context, wait: &KnownWait) -> bool {
     let b = context.breakdown;
     b.rare_known && !wait.programs.iter().any(|p| b.not_attached.contains(*p))
 }
 
-/// The result without what is special about the cause.
+/// Result of the rule without the parts that are special for the cause.
 pub fn result(
     context: &Context,
     wait: &KnownWait,

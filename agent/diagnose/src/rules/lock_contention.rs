@@ -1,5 +1,5 @@
-//! `lock_contention`: several changes of the same directory or file at the same time wait for its lock. Only operations that were
-//! counted by file show that: without them these waits are `unknown_waits`.
+//! `lock_contention`: several changes of the same directory or file at the same time wait for its lock. Only operations counted by file
+//! show that: without such counts these waits are `unknown_waits`.
 
 use crate::observed::Contended;
 use crate::rules::context::{Context, RuleResult};

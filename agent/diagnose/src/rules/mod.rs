@@ -1,5 +1,5 @@
-//! One rule a kind of finding, in a file with the kind's name. A rule returns what its cause explains, whether that is worth
-//! a finding, and the words for it.
+//! One rule for each kind of finding, in a file with the kind's name. A rule returns the share that its cause explains, whether that is a
+//! finding, and the sentences about it.
 
 mod bad_rpcs;
 mod chatty_client;
@@ -34,6 +34,7 @@ use crate::breakdown::Breakdown;
 use crate::unacknowledged;
 use context::{Context, RuleResult};
 use nfscope_model::finding::Kind;
+use nfscope_text::units::seconds;
 
 /// Applies the rule of a kind.
 pub fn apply(kind: Kind, context: &Context) -> RuleResult {
@@ -65,14 +66,34 @@ pub fn apply(kind: Kind, context: &Context) -> RuleResult {
     rule(context)
 }
 
-/// Sentences on what clients wait for outside the server when the window ends: a server with any is not called healthy.
+/// Sentences about waits of clients outside the server when the window ends: a server with any such wait is not called healthy.
 pub fn outstanding(b: &Breakdown) -> Vec<String> {
     let clients = b.unacknowledged.iter().flatten();
     let late = clients.filter(|c| unacknowledged::is_late(c));
     late.map(unacknowledged::described)
         .chain(retry_later::outstanding(b))
+        .chain(server_state(b))
         .collect()
 }
+
+/// A change of the server that takes longer is told.
+const LONG_CHANGE_SECONDS: f64 = 1.0;
+
+/// Sentences on the server's own state that clients wait for.
+pub fn server_state(b: &Breakdown) -> Vec<String> {
+    let grace = (b.in_grace == Some(true)).then(|| IN_GRACE.to_owned());
+    let change = b.server_change.filter(|s| *s >= LONG_CHANGE_SECONDS);
+    let change = change.map(|s| {
+        format!(
+            "the server has been starting, stopping or changing its threads for {}: it waits for threads with a request in hand (nfscope stuck)",
+            seconds(s)
+        )
+    });
+    grace.into_iter().chain(change).collect()
+}
+
+/// The server's grace period in words.
+pub const IN_GRACE: &str = "the server is in its grace period: clients that want new files or locks are told to come again";
 
 #[cfg(test)]
 mod bad_rpcs_tests;

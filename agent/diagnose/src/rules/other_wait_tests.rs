@@ -1,4 +1,4 @@
-//! Waits without a phase of their own: when these are said to be for the lock of a directory or file, and when they are of unknown kind.
+//! Waits without a phase of their own: conditions on which they are attributed to the lock of a directory or file, or stay unknown.
 
 use super::test_server::{SERVER, Server, histogram, kinds, measured, page, why_not};
 use crate::breakdown::Breakdown;
@@ -107,7 +107,7 @@ fn without_operations_by_file_no_cure_is_advised() {
             text.contains("in other waits (locks, other threads, anything that is not named)"),
             "{text}"
         );
-        // Nothing is known of directories, which is no zero.
+        // Without counts by file the share is unknown, and not zero.
         assert_eq!(d.share(Kind::LockContention), None);
         assert!(why_not(&d, Kind::LockContention).contains("not counted"));
     }
@@ -168,7 +168,7 @@ fn changes_that_do_not_overlap_are_of_unknown_kind() {
     .map(|&file| ("rename", file, 10.0))
     .collect();
     is_of_unknown_kind(&judge(&renames(), &files(&own)));
-    // Two changes overlap in one directory, but most of the time is of others.
+    // Two changes overlap in one directory, but others have most of the time.
     let mut most_elsewhere = own.clone();
     most_elsewhere[0].2 = 30.0;
     is_of_unknown_kind(&judge(&renames(), &files(&most_elsewhere)));
@@ -177,7 +177,7 @@ fn changes_that_do_not_overlap_are_of_unknown_kind() {
     is_of_unknown_kind(&judge(&renames(), &files(&[])));
 }
 
-/// A lock has a holder, who is not asleep in other waits: without one, all wait for something else.
+/// A lock has a holder, which does not sleep in other waits. Without a holder, all operations wait for something else.
 #[test]
 fn waits_without_a_holder_are_no_lock_contention() {
     let frozen = Server {
@@ -203,13 +203,13 @@ fn stacks_without_a_lock_refute_lock_contention() {
         "{text}"
     );
     assert!(text.contains("frozen"), "{text}");
-    // A quarter of them is for something else: the lock decides. Too few decide nothing.
+    // A quarter of the stacks is for something else, so the lock decides. Too few stacks decide nothing.
     let busy: &[&str] = &["do_nanosleep"];
     for stacks in [&[(RWSEM, 30), (busy, 10)][..], &[(FROZEN, 9)], &[]] {
         let d = judge(&renames(), &with_stacks(one(), stacks));
         assert_eq!(kinds(&d), ["lock_contention"], "{d:#?}");
     }
-    // The one that holds the lock waits for another NFS server.
+    // The holder of the lock waits for another NFS server.
     let upstream: &[&str] = &["rpc_wait_bit_killable [sunrpc]", "vfs_unlink"];
     let stacks = [(RWSEM, 45), (upstream, 15)];
     let text = is_of_unknown_kind(&judge(&renames(), &with_stacks(one(), &stacks)));
@@ -218,7 +218,7 @@ fn stacks_without_a_lock_refute_lock_contention() {
         "{text}"
     );
     assert!(text.contains("another NFS server"), "{text}");
-    // A lock that belongs to no directory or file which clients change.
+    // The lock belongs to no directory or file that clients change.
     let text = is_of_unknown_kind(&judge(&opens(), &with_stacks(files(&[]), &[(RWSEM, 30)])));
     assert!(text.contains("rwsem_down_write_slowpath"), "{text}");
 }
@@ -246,11 +246,11 @@ fn the_commonest_kernel_function_is_shown_with_what_it_means() {
         "nfs4_proc_getattr [nfsv4]",
     ];
     assert!(seen(&[(upstream, 30)]).contains("another NFS server"));
-    // A function of nfsd itself is no mount.
+    // A function of nfsd itself does not point to a mount.
     let own: &[&str] = &["do_nanosleep", "nfs4_get_vfs_file [nfsd]"];
     let text = seen(&[(own, 30)]);
     assert!(!text.contains("another NFS server"), "{text}");
-    // A kernel function that is not known has no advice but its name, and too few stacks show nothing.
+    // An unknown kernel function has no advice but its name, and too few stacks show nothing.
     let text = seen(&[(other, 30)]);
     assert!(text.contains("the kernel function above"), "{text}");
     let text = seen(&[(FANOTIFY, 5)]);
@@ -328,7 +328,7 @@ fn lock_contention_of_few_threads_of_many_is_not_critical() {
     assert_eq!(d.findings[0].severity, Severity::Warning);
 }
 
-/// Windows around the limit neither begin nor end a finding by turns.
+/// Windows around the limit must not begin and end a finding by turns.
 #[test]
 fn an_active_finding_stays_until_far_fewer_operations_wait() {
     let waiting = |each| {

@@ -18,7 +18,7 @@ pub fn contended(context: &Context) -> Option<Contended> {
     long.then(places).flatten()
 }
 
-/// True if operations wait so long that a client notices, whatever part of the time it is.
+/// Returns true if operations wait long enough for a client to notice, whatever part of the time it is.
 pub fn long_enough(context: &Context) -> bool {
     let (b, lock) = (context.breakdown, context.attribution.lock);
     let is_active = (context.active.iter())
@@ -58,7 +58,7 @@ fn holders_wait(kind: Kind) -> &'static str {
     }
 }
 
-/// The waits for locks whose holders wait for a cause.
+/// Evidence about waits for locks whose holders wait for a cause.
 pub fn behind_evidence(context: &Context, kind: Kind) -> Option<Evidence> {
     let seconds = context.attribution.behind(kind);
     let share = context.share(seconds);
@@ -70,7 +70,7 @@ pub fn behind_evidence(context: &Context, kind: Kind) -> Option<Evidence> {
     (seconds > 0.0).then(|| evidence(&f::OP_PHASE.info, share, None, text))
 }
 
-/// The end of a sentence on what requests wait for.
+/// End of a sentence about waits of requests.
 pub fn or_behind(context: &Context, kind: Kind) -> &'static str {
     match kind {
         _ if context.attribution.behind(kind) == 0.0 => "",
@@ -79,7 +79,7 @@ pub fn or_behind(context: &Context, kind: Kind) -> &'static str {
     }
 }
 
-/// Why other waits are not a finding.
+/// Reason why other waits are not a finding.
 pub fn other_waits_reason(context: &Context) -> String {
     let (b, a) = (context.breakdown, context.attribution);
     if a.behind_log > a.disk_behind_log {

@@ -1,16 +1,25 @@
-//! Clients that stand still while the server is idle or works for others: replies without acknowledgement, locks that are denied,
-//! answers after which clients ask again. And clients that only look like them.
+//! Clients that stand still while the server is idle or works for others: replies without acknowledgement, locks that are denied, answers
+//! after which clients retry. Other clients only look like that.
 
 use super::test_server::{SERVER, Server, histogram, judge, kinds, measured, page, why_not};
 use crate::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Severity, Verdict};
-use nfscope_model::{Snapshot, Window, family as f};
+use nfscope_model::{ProbeState, ProbeStatus, Snapshot, Window, family as f};
 use std::time::Duration;
 
 const CLIENT: &str = "10.9.0.2";
 
-/// Connections are walked, and nothing waits on them.
+/// Adds the gauges of an agent that looks at connections, with nothing waiting on them.
 fn seen(mut s: Snapshot) -> Snapshot {
+    s.gauge(&f::UNACKED_CONNECTIONS, [], 0.0);
+    s.gauge(&f::NLM_WAITING, [], 0.0);
+    s
+}
+
+/// An idle server of whose lockd nothing is known.
+fn without_lockd() -> Snapshot {
+    let mut s = Snapshot::new(Duration::from_secs(110));
+    s.gauge(&f::STUCK_REQUESTS, ["disk"], 0.0);
     s.gauge(&f::UNACKED_CONNECTIONS, [], 0.0);
     s
 }
@@ -72,7 +81,7 @@ fn a_wait_for_an_acknowledgement_that_ends_by_itself_is_no_finding() {
         // A client that was suspended for a moment, and one whose link loses packets now and then.
         (1.2, 1.0, 0.0, true),
         (2.9, 3.0, 0.0, true),
-        // A long round trip: nothing was sent again.
+        // Nothing was retransmitted over a long round trip.
         (1.1, 0.0, 0.0, false),
         (60.0, 0.0, 0.0, false),
         (1.5, 0.0, 1000.0, true),
@@ -96,13 +105,13 @@ fn a_wait_for_an_acknowledgement_that_ends_by_itself_is_no_finding() {
 fn an_idle_server_is_healthy_only_where_replies_are_seen() {
     let d = judge(idle());
     assert_eq!((d.verdict, d.unseen.len()), (Verdict::Healthy, 0), "{d:#?}");
-    // Requests in hand that are not measured are not none.
+    // Unmeasured requests in hand do not count as none.
     let mut s = Snapshot::new(Duration::from_secs(110));
     s.gauge(&f::THREADS, ["0"], 8.0);
     let d = judge(s);
     assert_eq!(d.verdict, Verdict::Unknown);
     assert!(d.reason.contains("stuck_requests"), "{}", d.reason);
-    // A host that is a client alone has none.
+    // A host that is only a client has no requests in hand.
     let d = judge(Snapshot::new(Duration::from_secs(110)));
     assert_eq!(d.verdict, Verdict::Healthy);
     let text = render(&d, "nfs1", false);
@@ -129,7 +138,7 @@ fn a_cause_without_requests_has_no_measured_times() {
     }
 }
 
-/// A client that was denied and granted so many locks, on a server where other clients were granted some.
+/// A client that was denied and granted these numbers of locks, on a server where other clients were granted some.
 fn locks(denied: f64, granted: f64, of_others: u64, by_client: bool) -> Snapshot {
     let mut s = idle();
     s.counter(&f::OP_ERRORS, ["4.0", "lock", "denied"], denied);
@@ -166,7 +175,7 @@ fn a_client_that_polls_for_a_lock_is_named_with_those_who_hold_locks() {
         }
         assert!(!text.contains("delegation"), "{text}");
     }
-    // A source that does not count by client knows that there is one.
+    // A source that does not count by client shows only that there is such a client.
     let d = judge(locks(3.0, 0.0, 0, false));
     let text = page(&d, Kind::RetryLater);
     assert!(
@@ -177,7 +186,8 @@ fn a_client_that_polls_for_a_lock_is_named_with_those_who_hold_locks() {
 
 #[test]
 fn a_lock_that_was_denied_now_and_then_is_no_finding() {
-    // A program that does not wait for its lock; one that gets others; and no client counts where others get theirs.
+    // Healthy cases: a program that does not wait for its lock, and one that gets other locks. A source without counts by client is healthy
+    // if other clients get theirs.
     for (s, healthy) in [
         (locks(1.0, 0.0, 0, true), false),
         (locks(5.0, 1.0, 0, true), true),
@@ -194,11 +204,11 @@ fn a_lock_that_was_denied_now_and_then_is_no_finding() {
         once.reason,
         "10.9.1.2 was denied a lock once and was granted none"
     );
-    // LOCKT asks who holds a lock, and is answered.
+    // LOCKT asks for the holder of a lock, and is answered.
     let mut s = idle();
     s.counter(&f::OP_ERRORS, ["4.0", "lockt", "denied"], 7.0);
     assert_eq!(judge(s).verdict, Verdict::Healthy);
-    // Once the finding is there, a client that asks ever more seldom keeps it.
+    // Once there is a finding, a client that retries ever more rarely keeps it.
     let window = Window {
         length: Duration::from_secs(10),
         delta: locks(1.0, 0.0, 0, true),
@@ -237,7 +247,7 @@ fn each_answer_that_makes_clients_wait_is_named_by_its_status() {
     }
 }
 
-/// A client with so many answers of a status among its requests, on a busy server.
+/// A client with `count` answers of a status among its requests, on a busy server.
 fn answered(op: &str, status: &str, count: f64, requests: f64) -> Diagnosis {
     let mut s = busy();
     s.counter(&f::OP_ERRORS, ["4.2", op, status], count);
@@ -273,13 +283,13 @@ fn one_client_that_waits_or_recovers_is_seen_among_many_that_work() {
 #[test]
 fn a_client_that_works_beside_such_answers_is_no_finding() {
     for (op, status, count, requests) in [
-        // Delegations that come back, among much work.
+        // Delegations that are returned, among much work.
         ("open", "delay", 20.0, 2000.0),
         // A server that was restarted, and one that a client left for a while.
         ("sequence", "badsession", 1.0, 200.0),
         ("read", "expired", 4.0, 10.0),
         ("read", "bad_stateid", 20.0, 2000.0),
-        // Final answers.
+        // Final answers, after which clients do not retry.
         ("open", "noent", 40.0, 40.0),
         ("open", "access", 40.0, 40.0),
     ] {
@@ -289,7 +299,7 @@ fn a_client_that_works_beside_such_answers_is_no_finding() {
     }
 }
 
-/// A server on which clients of NFSv3 have waited so long for a lock.
+/// A server on which a client of NFSv3 has waited for a lock for `oldest` seconds.
 fn waits_for_a_lock(oldest: f64) -> Snapshot {
     let mut s = idle();
     s.gauge(&f::NLM_WAITING, [], 1.0);
@@ -324,7 +334,82 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     assert_ne!(d.verdict, Verdict::Healthy);
     assert!(d.reason.contains("for 2.00 s by now"), "{}", d.reason);
     // Nothing can be said of what nobody has looked at.
-    let unseen = judge(idle());
+    let unseen = judge(without_lockd());
     let why = why_not(&unseen, Kind::RetryLater);
     assert!(why.contains("are not known"), "{why}");
+    let share = |d: &Diagnosis| {
+        (d.ruled_out.iter().find(|r| r.kind == Kind::RetryLater))
+            .unwrap()
+            .share
+    };
+    assert_eq!(share(&unseen), None, "what is not known is not 0 %");
+    assert_eq!(unseen.verdict, Verdict::Healthy, "{unseen:#?}");
+    assert!(
+        unseen.unseen.iter().any(|s| s.contains("locks of NFSv3")),
+        "{unseen:#?}"
+    );
+    // Without the module there is no lockd, and no client that it has told to wait.
+    let lockd = |state| {
+        let mut s = without_lockd();
+        s.probes = vec![ProbeStatus {
+            probe: "lockd".to_owned(),
+            program: "lockd_answered".to_owned(),
+            hook: String::new(),
+            gives: String::new(),
+            required: false,
+            state,
+            reason: String::new(),
+            fix: String::new(),
+        }];
+        judge(s)
+    };
+    let absent = lockd(ProbeState::Unused);
+    assert_eq!(share(&absent), Some(0.0));
+    assert_eq!(absent.unseen, [""; 0]);
+    assert_eq!(
+        why_not(&absent, Kind::RetryLater),
+        "no operation was answered with the request to try again later"
+    );
+    assert_eq!(share(&lockd(ProbeState::Unsupported)), None);
+}
+
+/// By its own account, without a probe.
+#[test]
+fn a_server_in_its_grace_period_or_that_does_not_stop_is_not_healthy() {
+    let judged = |grace: f64, change: f64, s: Snapshot| {
+        let mut s = s;
+        s.gauge(&f::IN_GRACE, [], grace);
+        s.gauge(&f::SERVER_CHANGE, [], change);
+        judge(s)
+    };
+    let mut works = busy();
+    measured(&mut works, "3", 20_000);
+    for s in [idle(), works] {
+        let well = judged(0.0, 0.2, s.clone());
+        assert_eq!(well.verdict, Verdict::Healthy, "{well:#?}");
+        let grace = judged(1.0, 0.0, s.clone());
+        assert_eq!(grace.verdict, Verdict::Unknown);
+        assert!(
+            grace
+                .reason
+                .starts_with("the server is in its grace period"),
+            "{}",
+            grace.reason
+        );
+        let stops = judged(0.0, 40.0, s);
+        assert_eq!(stops.verdict, Verdict::Unknown);
+        let says = "the server has been starting, stopping or changing its threads for 40.0 s";
+        assert!(stops.reason.starts_with(says), "{}", stops.reason);
+    }
+    // Beside a finding it is told as well.
+    let mut slow = Server {
+        disk: 20e-3,
+        op: "read",
+        ..SERVER
+    }
+    .snapshot();
+    slow.gauge(&f::IN_GRACE, [], 1.0);
+    let d = judge(slow);
+    assert_eq!(kinds(&d), ["slow_disk"]);
+    assert!(d.outside[0].contains("grace period"), "{d:#?}");
 }

@@ -1,5 +1,5 @@
-//! `pnfs_fallback`: clients were granted layouts, with which they read and write at the storage itself, and send READ and WRITE to
-//! the server all the same. Each such request is healthy, so that nothing else shows it.
+//! `pnfs_fallback`: clients were granted layouts, with which they read and write at the storage itself, but they send READ and WRITE to the
+//! server nevertheless. Each such request is healthy, so nothing else shows the problem.
 
 use crate::breakdown::part;
 use crate::rules::context::{Context, RuleResult};
@@ -9,14 +9,14 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Kind, Severity};
 use nfscope_text::units::many;
 
-/// The evidence names so many clients.
+/// Most clients that the evidence names.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let layouts = b.layouts.clone().unwrap_or_default();
     let share = part(layouts.through_server, b.requests);
-    // Others that work much do not hide clients that should not.
+    // The share is that of these clients' requests, so that other busy clients do not hide them.
     let of_holders = (layouts.requests).map(|n| part(layouts.through_server, n).min(1.0));
     let mut names = layouts.holders[..layouts.holders.len().min(NAMED)].join(", ");
     if layouts.holders.len() > NAMED {
@@ -61,7 +61,7 @@ pub fn rule(context: &Context) -> RuleResult {
 }
 
 fn advice(illumos: bool) -> Vec<String> {
-    // Its server grants no layouts.
+    // The server of illumos grants no layouts.
     if illumos {
         return Vec::new();
     }

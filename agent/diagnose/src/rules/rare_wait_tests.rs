@@ -1,4 +1,4 @@
-//! The rare waits of threads: each is named where it is long, and is nobody's else where it is not.
+//! Rare waits of threads: a long one is named, and its time counts for no other cause.
 
 use super::apply;
 use super::context::Context;
@@ -67,7 +67,7 @@ fn each_long_one_is_a_finding_and_a_short_one_is_none() {
     }
 }
 
-/// The same seconds are not those of a lock or of a disk as well.
+/// Throttled seconds are not counted as waits for a lock or a disk as well.
 #[test]
 fn what_is_throttled_waits_for_no_disk() {
     let d = judge(waits("throttle", 20e-3));
@@ -101,7 +101,7 @@ fn a_pool_that_holds_writers_back_is_named() {
     );
 }
 
-/// `n` waits of `each` seconds, `of_requests` seconds of which are of requests that ended.
+/// A server with `n` waits of `each` seconds, of which `of_requests` seconds belong to requests that ended.
 fn asks(upcall: &str, each: f64, n: u64, of_requests: f64) -> Snapshot {
     let mut s = SERVER.snapshot();
     s.histogram(&f::UPCALL_WAIT, [upcall], histogram(&[(each, n)]));
@@ -133,14 +133,14 @@ fn the_daemon_that_keeps_threads_waiting_is_named() {
     }
 }
 
-/// Threads gave up, and the requests were put aside: their waits are in no residence.
+/// Threads gave up, and the requests were deferred: their waits are in no residence.
 #[test]
 fn waits_of_requests_that_were_put_aside_count() {
     let mut s = asks("export", 5.0, 6, 0.0);
     s.counter(&f::RPC_DROPPED, ["deferred"], 6.0);
     let d = judge(s);
     let finding = d.finding(Kind::SlowUpcall).unwrap();
-    // 30 s beside 0.12 s of residence.
+    // The waits are 30 s beside 0.12 s of residence.
     assert!((0.99..=1.0).contains(&finding.share), "{finding:#?}");
     let text = page(&d, Kind::SlowUpcall);
     assert!(text.contains("6 requests were put aside"), "{text}");
@@ -183,7 +183,7 @@ fn what_threads_wait_for_is_told_beside_their_number() {
     );
 }
 
-/// What the agent does not tell is unknown, and not zero.
+/// Waits that the agent does not measure are unknown, and not zero.
 #[test]
 fn a_wait_that_is_not_told_apart_is_not_ruled_out() {
     let mut s = SERVER.snapshot();
@@ -196,7 +196,7 @@ fn a_wait_that_is_not_told_apart_is_not_ruled_out() {
     assert_eq!(d.share(Kind::WriteThrottle), None);
     assert!(why_not(&d, Kind::WriteThrottle).contains("does not tell such waits"));
     assert_eq!(d.share(Kind::MemoryReclaim), Some(0.0));
-    // An agent of an earlier release says nothing of upcalls.
+    // An agent of an earlier release does not report upcalls.
     let mut old = serde_json::to_value(SERVER.snapshot()).unwrap();
     let phases = old["families"][f::RPC_PHASE.info.name]
         .as_array_mut()
@@ -226,7 +226,7 @@ fn unattached() -> ProbeStatus {
     }
 }
 
-/// An agent of illumos, of which these programs do not measure.
+/// An agent of illumos, where the `missing` programs do not measure.
 fn of_illumos(s: &mut Snapshot, missing: &[&str]) {
     let probe = |probe: &str, program: &str| ProbeStatus {
         probe: probe.into(),
@@ -269,8 +269,9 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
         of_illumos(&mut s, &[phase]);
         let d = judge(s);
         let open = d.ruled_out.iter().filter(|r| r.share.is_none());
-        // Nothing tells of connections, of durability and of mounts there.
+        // Connections, durability and mounts are not measured there.
         let unknown = [
+            Kind::RetryLater,
             Kind::UnacknowledgedReplies,
             Kind::UnsafeWrites,
             Kind::ConnectionLimit,
@@ -286,6 +287,7 @@ fn each_is_judged_on_illumos_where_its_program_measures() {
     let d = judge(s);
     let open = d.ruled_out.iter().filter(|r| r.share.is_none());
     let unknown = [
+        Kind::RetryLater,
         Kind::UnacknowledgedReplies,
         Kind::UnsafeWrites,
         Kind::ConnectionLimit,
@@ -358,7 +360,7 @@ fn no_advice_on_illumos_names_a_command_of_linux() {
             active: &[],
             observed: &crate::Observed::default(),
         };
-        // What a reply waits for is not measured there.
+        // The waits of replies are not measured there.
         for kind in Kind::ALL.into_iter().filter(|k| *k != Kind::SlowReply) {
             for told in apply(kind, &context).advice {
                 let of_linux = OF_LINUX.iter().find(|word| told.contains(**word));
@@ -378,11 +380,12 @@ fn stuck_in(wait: &str) -> HeldRequest {
         client: None,
         export: None,
         inode: None,
+        xid: None,
         stack: Vec::new(),
     }
 }
 
-/// Ten times as much as nfsd reads.
+/// Other programs read ten times as much as nfsd.
 fn read_by_others() -> ExportIo {
     ExportIo {
         read: 1e9,

@@ -1,4 +1,4 @@
-//! What is said of recalls, by those rules whose cause they may be.
+//! Evidence about recalls, for the rules whose cause they may be.
 
 use crate::recalls::Recalls;
 use crate::rules::evidence::{evidence, tail};
@@ -6,10 +6,10 @@ use nfscope_model::family as f;
 use nfscope_model::finding::Evidence;
 use nfscope_text::units::{many, seconds};
 
-/// So many clients are named.
+/// Most clients that are named.
 const NAMED: usize = 2;
 
-/// How long clients take, and who they are.
+/// Evidence about the times that clients take, and about the clients.
 pub fn all(recalls: &Recalls) -> Vec<Evidence> {
     let mut all = Vec::new();
     if let Some((h, mean)) = recalls.returned.as_ref().and_then(|h| Some((h, h.mean()?))) {
@@ -22,7 +22,9 @@ pub fn all(recalls: &Recalls) -> Vec<Evidence> {
         );
         all.push(evidence(&f::RECALL_SECONDS.info, mean, None, text));
     }
-    if recalls.pending > 0.0 {
+    // One that is as old as others become says nothing.
+    let usual = recalls.returned.as_ref().and_then(|h| h.mean());
+    if recalls.pending > 0.0 && usual.is_none_or(|usual| recalls.oldest > usual) {
         let text = format!(
             "{} not returned yet, the oldest {} after its recall",
             match recalls.pending {
@@ -49,12 +51,19 @@ pub fn all(recalls: &Recalls) -> Vec<Evidence> {
     }
     for h in recalls.holders.iter().take(NAMED) {
         let asked = many(h.recalls, "delegation");
-        let (name, took) = (&h.name, seconds(h.seconds));
-        let text = match h.pending {
-            0.0 => format!("{name} was asked to return {asked}, and took {took} in all"),
-            n => format!(
+        let name = &h.name;
+        let took = h.seconds.map(seconds);
+        let text = match (h.pending, took) {
+            (0.0, Some(took)) => {
+                format!("{name} was asked to return {asked}, and took {took} in all")
+            }
+            (0.0, None) => format!("{name} was asked to return {asked}"),
+            (n, Some(took)) => format!(
                 "{name} was asked to return {asked}, took {took} in all, and has {n:.0} still to return"
             ),
+            (n, None) => {
+                format!("{name} was asked to return {asked}, and has {n:.0} still to return")
+            }
         };
         all.push(evidence(&f::CLIENT_RECALLS.info, h.recalls, None, text));
     }

@@ -1,4 +1,4 @@
-//! What is said of recalls of delegations and of layouts, on servers that make it true and on some that would make it false.
+//! Sentences about recalls of delegations and about layouts, on servers that make them true and on some that would make them false.
 
 use super::test_server::{SERVER, histogram, judge, kinds, page, why_not};
 use crate::recalls::Recalls;
@@ -9,7 +9,7 @@ use std::time::Duration;
 const SLOW: &str = "10.0.0.7";
 const QUICK: &str = "10.0.0.8";
 
-/// Two clients that were asked for delegations, of which the first takes long and has not returned all.
+/// Two clients with recalls of delegations, of which the first takes long and has not returned all.
 fn recalled(mut s: Snapshot) -> Snapshot {
     s.counter(&f::DELEGATION_RECALLS, [], 120.0);
     s.counter(&f::DELEGATIONS_REVOKED, [], 1.0);
@@ -81,7 +81,7 @@ fn without_recalls_nothing_is_said_of_them() {
     assert!(super::recall_evidence::all(&none).is_empty(), "{none:?}");
 }
 
-/// A client that holds layouts, with so many READs, beside another one with so many operations.
+/// A client that holds layouts, with `reads` READs, beside another one with `others` operations.
 fn with_layouts(granted: f64, reads: u64, others: f64) -> Snapshot {
     let mut s = SERVER.snapshot();
     s.histogram(
@@ -103,7 +103,7 @@ fn with_layouts(granted: f64, reads: u64, others: f64) -> Snapshot {
 
 #[test]
 fn clients_that_do_not_use_their_layouts_are_named() {
-    // It got its layouts before this window.
+    // The client got its layouts before this window.
     for granted in [3.0, 0.0] {
         let d = judge(with_layouts(granted, 700, 100.0));
         assert_eq!(kinds(&d), ["pnfs_fallback"], "{d:#?}");
@@ -124,7 +124,7 @@ fn reads_of_others_and_few_of_ones_own_are_no_fallback() {
     let some = histogram(&[(1e-4, 5)]);
     nothing_told.histogram(&f::OP_DURATION, ["4.2", "layoutget"], some);
     for (s, why) in [
-        // All of them may be the other client's.
+        // All READs and WRITEs may be the other client's.
         (with_layouts(3.0, 700, 900.0), "sent 0 READs and WRITEs"),
         (with_layouts(3.0, 10, 0.0), "sent 10 READs and WRITEs"),
         (SERVER.snapshot(), "no client was granted a layout"),

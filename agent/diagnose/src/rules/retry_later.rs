@@ -1,5 +1,5 @@
-//! `retry_later`: operations are answered with the request to try again later, or locks are denied. Clients wait and ask again. That
-//! time passes outside the server and is in no phase, so that a client that is put off for ever looks like an idle one.
+//! `retry_later`: operations are answered with the request to try again later, or locks are denied. Clients wait and ask again. That time
+//! passes outside the server and is in no phase, so a client that is deferred for ever looks like an idle one.
 
 use crate::breakdown::{Breakdown, part, sum};
 use crate::put_off::{Answers, Denied, NlmClient, PutOff, Retrying};
@@ -15,18 +15,18 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::{many, seconds, times};
 
-/// The evidence names so many operations, and so many clients.
+/// Most operations, and most clients, that the evidence names.
 const NAMED: usize = 3;
 /// `NFS4_LOCK_MAXTIMEOUT` (fs/nfs/nfs4proc.c): the longest time for which a Linux client sleeps between two LOCKs.
 const LONGEST_SLEEP: &str = "30 s";
 
-/// The operation is answered in no other way: a client asks again and again. Once that is known, one answer is enough, because a
-/// client asks ever more seldom.
+/// Returns true if the operation gets no other answer: a client retries again and again. Once there is a finding, one answer is enough,
+/// because a client retries ever more rarely.
 fn always(p: &PutOff, active: bool) -> bool {
     p.count >= if active { 1.0 } else { MIN_PUT_OFF } && p.count >= p.of
 }
 
-/// Seconds that Linux clients have waited outside the server. A client that asks again and again is taken to wait all the time.
+/// Seconds that Linux clients have waited outside the server. A client that retries again and again counts as waiting all the time.
 fn lost(b: &Breakdown, p: &PutOff, active: bool) -> f64 {
     match always(p, active) {
         true => p.waited().max(b.length),
@@ -34,7 +34,7 @@ fn lost(b: &Breakdown, p: &PutOff, active: bool) -> f64 {
     }
 }
 
-/// The client asks for a lock again and again, and gets none.
+/// Returns true if the client asks for a lock again and again, and gets none.
 fn polls(d: &Denied, active: bool) -> bool {
     d.count >= if active { 1.0 } else { MIN_DENIED } && d.granted == 0.0
 }
@@ -49,7 +49,7 @@ fn long_lock_waits(b: &Breakdown, active: bool) -> Vec<&NlmClient> {
     waits.filter(|c| c.waits >= least).collect()
 }
 
-/// The part of its time that a client spends outside the server, if that is much: one among many that work.
+/// Part of its time that a client spends outside the server, if that is much: it may be one of many that work.
 fn share_of_client(b: &Breakdown, r: &Retrying, active: bool) -> Option<f64> {
     let count = sum(r.later.iter().map(|a| a.count));
     let least = if active { 1.0 } else { MIN_PUT_OFF };
@@ -81,7 +81,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let threshold = if active { END_SHARE } else { BEGIN_SHARE };
     let stands = match (polling.is_empty(), waits.is_empty()) {
         (false, _) => 1.0,
-        // A client that waits among many that work is named behind what these wait for.
+        // A client that waits among many that work is listed after their causes.
         (true, false) => threshold.max(part(
             waits.len() as f64 * b.length,
             b.residence + waits.len() as f64 * b.length,
@@ -93,10 +93,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let put_off = !all.is_empty() || !standing.is_empty();
     RuleResult {
         kind: Kind::RetryLater,
-        share: Some(share),
+        // Without lockd's answers the share is a lower bound.
+        share: Some(share).filter(|share| *share > 0.0 || b.nlm_clients.is_some()),
         of_threads: 0.0,
         condition: share >= threshold && (active || lost >= FELT_SECONDS),
-        // A lock that another one holds is often how programs work together.
+        // A lock that another client holds is often the way in which programs cooperate.
         max_severity: match put_off {
             true => Severity::Critical,
             false => Severity::Warning,
@@ -121,10 +122,10 @@ pub fn rule(context: &Context) -> RuleResult {
         advice: advice(b, put_off),
         ruled_out_reason: said(b, &[], &[]).unwrap_or_else(|| {
             let unseen = match b.nlm_clients {
-                None => "locks of NFSv3 that clients wait for are not known; ",
+                None => "; locks of NFSv3 that clients wait for are not known",
                 Some(_) => "",
             };
-            format!("{unseen}no operation was answered with the request to try again later")
+            format!("no operation was answered with the request to try again later{unseen}")
         }),
     }
 }
@@ -181,7 +182,7 @@ fn denied_sentence(n: f64) -> String {
     format!("{locks} denied because the lock is held")
 }
 
-/// Sentences on operations and locks that got nothing but such answers. Clients wait for them at the end of the window although they are no
+/// Sentences about operations and locks that got only such answers. Clients wait for them at the end of the window although they are no
 /// finding.
 pub fn outstanding(b: &Breakdown) -> Vec<String> {
     let ops = (b.put_off.iter().filter(|p| p.count >= p.of)).map(|p| {
@@ -262,7 +263,7 @@ fn client_evidence(r: &Retrying) -> Evidence {
     evidence(&f::CLIENT_RETRIED.info, count, None, text)
 }
 
-/// The most frequent answers in words, and of how many requests.
+/// Sentence about the most frequent answers, and the number of requests among which they are.
 pub fn answers(all: &[Answers], requests: Option<f64>) -> String {
     let named: Vec<_> = (all.iter().take(NAMED))
         .map(|a| {

@@ -1,10 +1,10 @@
-//! What is said of sessions and of writes that may be lost, on servers that make it true and on some that would make it false.
+//! Sentences about sessions and about writes that may be lost, on servers that make them true and on some that would make them false.
 
 use super::test_server::{SERVER, Server, histogram, judge, kinds, page, why_not};
 use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, family as f};
 
-/// A client of so many slots, and its requests by whether all were in use.
+/// A client with `slots` slots, and numbers of its requests with a free slot and with all slots in use.
 fn with_slots(server: &Server, slots: f64, free: f64, full: f64) -> Snapshot {
     let mut s = server.snapshot();
     for (label, n) in [("free", free), ("full", full)] {
@@ -29,7 +29,7 @@ fn a_client_that_fills_its_session_is_named() {
 
 #[test]
 fn a_session_that_is_seldom_full_is_none() {
-    // A burst; too few; and a server without a free thread, to which more requests at a time are no help.
+    // Cases without a finding: a burst, too few requests, and a server without a free thread, which more requests at a time would not help.
     let busy = Server {
         saturated: 0.9,
         ..SERVER
@@ -47,7 +47,7 @@ fn a_session_that_is_seldom_full_is_none() {
     }
 }
 
-/// So many durable writes, and of them those that may be lost for this reason.
+/// A server with `durable` durable writes, of which `lost` may be lost for this reason.
 fn with_writes(durable: f64, why: &str, lost: f64) -> Snapshot {
     let mut s = SERVER.snapshot();
     s.counter(&f::DURABLE_WRITES, [], durable);
@@ -98,7 +98,7 @@ fn writes_that_others_made_durable_are_none() {
     }
 }
 
-/// So many requests to recover state among the thousand of the server.
+/// A server with `count` requests that recover state among its `all` requests.
 fn with_recovery(op: &str, count: u64, all: u64) -> Snapshot {
     let mut s = Server {
         count: all - count,

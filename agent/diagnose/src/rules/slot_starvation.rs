@@ -1,5 +1,5 @@
-//! `slot_starvation`: a client sends its requests with every slot of its session in use. What it has to send besides waits in the
-//! client, outside the server, until a slot is free. The server cannot see that wait, but it sees the full session.
+//! `slot_starvation`: a client sends its requests with every slot of its session in use. Further requests wait in the client, outside the
+//! server, until a slot is free. The server cannot see that wait, but it sees the full session.
 
 use crate::breakdown::{Client, part};
 use crate::rules::context::{Context, RuleResult};
@@ -9,7 +9,7 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::many;
 
-/// The evidence names so many clients.
+/// Most clients that the evidence names.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -21,7 +21,7 @@ pub fn rule(context: &Context) -> RuleResult {
     // More requests would wait for a thread instead of a slot.
     let threads_are_free = b.saturated.is_none_or(|s| s < SATURATED);
     let share = part(b.full_slots, b.sequenced.unwrap_or(0.0));
-    // Somebody's slots were full.
+    // Full slots belong to a client; without one, the counts by client are missing.
     let known = b.full_slots < MIN_COUNT || b.clients.iter().any(|c| c.full > 0.0);
     RuleResult {
         kind: Kind::SlotStarvation,

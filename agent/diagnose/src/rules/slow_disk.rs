@@ -46,26 +46,70 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
+/// Operations that read, as far as they wait for disks.
+const READS: [&str; 9] = [
+    "read",
+    "readdir",
+    "readdirplus",
+    "lookup",
+    "lookupp",
+    "getattr",
+    "access",
+    "readlink",
+    "open",
+];
+/// Operations that write.
+const WRITES: [&str; 3] = ["write", "commit", "copy"];
+
 fn advice(context: &Context) -> Vec<String> {
-    let reads = match foreign_reads(context) {
-        Some(_) if context.breakdown.illumos => {
-            "find who reads beside nfsd: a program (dtrace -n 'io:::start { @[execname] = count(); }'), a scrub or a resilver (zpool status). Move or limit it: clients wait for the same devices"
-        }
-        Some(_) => {
-            "find who reads beside nfsd: a program (iotop -o, pidstat -d 1), a rebuild or a scrub (/proc/mdstat). Move or limit it: clients wait for the same devices"
-        }
-        None => "for reads: more memory for the page cache (or ARC), a read cache, or faster disks",
-    };
-    vec![
-        reads.into(),
-        "for writes: check which disk is slow, and whether another program uses it".into(),
-    ]
+    let waits = longest_wait(context.breakdown, |p| p.disk).map(|(op, _)| op.op.as_str());
+    let is = |ops: &[&str]| waits.is_some_and(|op| ops.contains(&op));
+    let written = foreign_writes(context).is_some();
+    let mut all = Vec::new();
+    if written {
+        all.push(foreign_advice(context, "writes"));
+    }
+    let read = foreign_reads(context).is_some();
+    if read {
+        all.push(foreign_advice(context, "reads"));
+    }
+    if !is(&WRITES) && !read && !written {
+        all.push(
+            "for reads: more memory for the page cache (or ARC), a read cache, or faster disks"
+                .into(),
+        );
+    }
+    if !is(&READS) && !written {
+        all.push(
+            "for writes: check which disk is slow, and whether another program uses it".into(),
+        );
+    }
+    all
 }
 
-/// What was read, where others than nfsd read most of it.
+/// How to find who else uses the disks.
+fn foreign_advice(context: &Context, does: &str) -> String {
+    let how = match context.breakdown.illumos {
+        true => {
+            "a program (dtrace -n 'io:::start { @[execname] = count(); }'), a scrub or a resilver (zpool status)"
+        }
+        false => "a program (iotop -o, pidstat -d 1), a rebuild or a scrub (/proc/mdstat)",
+    };
+    format!(
+        "find who {does} beside nfsd: {how}. Move or limit it: clients wait for the same devices"
+    )
+}
+
+/// I/O of the exports' devices, if other programs than nfsd read most of it.
 fn foreign_reads(context: &Context) -> Option<ExportIo> {
     (context.breakdown.export_io)
         .filter(|io| io.read > io.written && io.foreign_read() >= FOREIGN_READ)
+}
+
+/// What was written, where others than nfsd wrote most of it.
+fn foreign_writes(context: &Context) -> Option<ExportIo> {
+    (context.breakdown.export_io)
+        .filter(|io| io.written > io.read && io.written >= FOREIGN_WRITE * io.nfsd_changed.max(1.0))
 }
 
 /// Whose the requests to the disks are, where they are not nfsd's.
@@ -81,10 +125,7 @@ fn whose(context: &Context) -> Vec<Evidence> {
         let limit = Some(FOREIGN_READ);
         all.push(evidence(&f::THREAD_IO.info, io.foreign_read(), limit, text));
     }
-    let written = context.breakdown.export_io.filter(|io| {
-        io.written > io.read && io.written >= FOREIGN_WRITE * io.nfsd_changed.max(1.0)
-    });
-    if let Some(io) = written {
+    if let Some(io) = foreign_writes(context) {
         let text = format!(
             "{} are written to the devices of exports, while nfsd has changed {}",
             bytes(io.written),

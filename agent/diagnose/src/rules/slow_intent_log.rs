@@ -1,8 +1,8 @@
-//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time lies in long waits. A journal of
-//! ext4 must have long writes, too.
+//! `slow_intent_log`: operations wait for the journal or intent log, and most of that time is in long waits. A journal of ext4 must have
+//! long writes, too.
 
 use crate::attribution::{io_behind_log_is_known, log_in_use, slow_intent_log, waits_are_long};
-use crate::breakdown::{Log, part};
+use crate::breakdown::{Breakdown, Log, part};
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, evidence, percent, tail};
@@ -11,16 +11,18 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
-/// ZFS changes that bypass the log device are worth an advice from this part of the bytes on.
+/// Part of the bytes that bypass the log device, from which on there is advice about it.
 const INDIRECT_RATIO: f64 = 0.1;
-/// From this part on the log device is not where the log is written.
+/// Part of the bytes that bypass the log device, from which on the log counts as not written there.
 const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
+/// A smaller part of request time is not told.
+const TOLD_SHARE: f64 = 0.01;
 /// Where fewer of the waits are long, their number is told.
 const MOSTLY_LONG_RATIO: f64 = 0.9;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
-    // Operations that waited for a log waited for one that is known.
+    // Waits for logs are measured if operations that waited for a log have the waits of a known one.
     let measured = (b.phases.and_then(|p| p.log))
         .is_some_and(|log| log == 0.0 || !b.lacks(&f::LOG_WAIT.info))
         && io_behind_log_is_known(b);
@@ -36,10 +38,7 @@ pub fn rule(context: &Context) -> RuleResult {
         summary: format!(
             "{} of request time in the server is spent waiting for the journal or intent log{}",
             percent(share),
-            match attribution.behind_log {
-                0.0 => "",
-                _ => ", or for locks whose holders wait for it",
-            }
+            behind(context)
         ),
         evidence: slow.map_or(Vec::new(), |log| evidence_for(context, log)),
         advice: slow.map_or(Vec::new(), |log| advice_for(context, log)),
@@ -56,7 +55,7 @@ pub fn rule(context: &Context) -> RuleResult {
             (_, None, Some(l)) if l.waits.count() as f64 >= MIN_COUNT => format!(
                 "a wait for the journal or intent log takes {} on average{}{}",
                 seconds(l.waits.mean().unwrap_or(0.0)),
-                // Of a log that is not slow: its writes are quick.
+                // This log is not slow: its writes are quick.
                 match l.writes_in_turn().filter(|_| waits_are_long(l)) {
                     Some(w) => format!(
                         ", and one write of the log itself {}",
@@ -64,15 +63,25 @@ pub fn rule(context: &Context) -> RuleResult {
                     ),
                     None => String::new(),
                 },
-                match log_in_use(b, l) {
-                    used if used >= LOG_IN_USE => {
-                        format!(", and the log is in use for {} of the time", percent(used))
-                    }
-                    _ => String::new(),
-                }
+                use_of(b, l).map_or(String::new(), |used| format!(", and the log {used}"))
             ),
             _ => "almost nothing waited for a journal or intent log".into(),
         },
+    }
+}
+
+/// What waits for the log in another name, as an addition to a sentence.
+fn behind(context: &Context) -> &'static str {
+    let a = context.attribution;
+    let is_told = |seconds| context.share(seconds) >= TOLD_SHARE;
+    match (
+        is_told(a.disk_behind_log),
+        is_told(a.behind_log - a.disk_behind_log),
+    ) {
+        (false, false) => "",
+        (false, true) => ", or for locks whose holders wait for it",
+        (true, false) => ", or for blocks that it is writing",
+        (true, true) => ", for blocks that it is writing, or for locks whose holders wait for it",
     }
 }
 
@@ -90,7 +99,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
     );
     let limit = Some(SLOW_LOG_SECONDS);
     let mut all = vec![evidence(&f::LOG_WAIT.info, each, limit, text)];
-    // None where no write has ended.
+    // Without a write that has ended there is no mean.
     if let Some(mean) = log.writes_in_turn().and_then(|w| w.mean()) {
         let text = format!(
             "one write of the log itself takes {} on average",
@@ -117,7 +126,7 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         all.push(evidence(&f::OP_PHASE.info, share, None, text));
     }
     let disk = context.share(context.attribution.disk_behind_log);
-    if disk > 0.0 {
+    if disk >= TOLD_SHARE {
         let text = format!(
             "for {} of request time operations wait for I/O that the devices of exports do not explain: they wait for blocks that \
              the log is writing",
@@ -126,19 +135,28 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         all.push(evidence(&f::OP_PHASE.info, disk, None, text));
     }
     let behind = context.share(context.attribution.behind_log) - disk;
-    if behind > 0.0 {
+    if behind >= TOLD_SHARE {
         let text = format!(
             "for {} of request time operations wait for locks, and those who hold the locks wait for the log{}",
             percent(behind),
-            match log_in_use(context.breakdown, log) {
-                used if used >= LOG_IN_USE =>
-                    format!(", which is in use for {} of the time", percent(used)),
-                _ => String::new(),
-            }
+            use_of(context.breakdown, log).map_or(String::new(), |used| format!(", which {used}"))
         );
         all.push(evidence(&f::OP_PHASE.info, behind, None, text));
     }
     all
+}
+
+/// The use of a busy log, as the end of a sentence. Only a log that makes one write at a time has a part of the time in which it is in
+/// use. Of another log the waits are known, and several operations wait at once.
+fn use_of(b: &Breakdown, log: &Log) -> Option<String> {
+    let used = log_in_use(b, log);
+    (used >= LOG_IN_USE).then(|| match log.writes_in_turn() {
+        Some(_) => format!("is in use for {} of the time", percent(used)),
+        None => format!(
+            "has {:.1} waiting operations on average",
+            log.waits.sum / b.length
+        ),
+    })
 }
 
 fn location(context: &Context, log: &Log) -> String {
@@ -196,6 +214,9 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             _ => separate_log,
         });
     }
-    all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
+    let commits = context.breakdown.op_with_most(|p| p.log.unwrap_or(0.0));
+    if commits.is_some_and(|(op, _)| matches!(op.op.as_str(), "write" | "commit")) {
+        all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
+    }
     all
 }

@@ -1,5 +1,5 @@
-//! `slow_mount`: RPCs of one of this host's own NFS mounts take long, and where: in this client, in the network, or behind it. Only
-//! an agent that looks at mounts knows.
+//! `slow_mount`: RPCs of one of this host's own NFS mounts take long: in this client, in the network, or behind it. Only an agent that
+//! probes mounts measures that.
 
 use crate::breakdown::part;
 use crate::rules::context::{Context, RuleResult};
@@ -10,17 +10,17 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_model::window_mounts::WindowMount;
 use nfscope_text::units::seconds;
 
-/// The label of mounts and of procedures that came when as many as are named had series already.
+/// Label of mounts and procedures beyond the limit of series.
 const OTHER: &str = "other";
 
-/// Where the time of a mount's RPCs went, in seconds of all of them together.
+/// Time of a mount's RPCs by place, in seconds of all of them together.
 #[derive(Debug, Clone, Copy)]
 struct Parts {
     rpcs: f64,
     backlog: f64,
-    /// At least: what its connection takes when nothing waits. `None` where that is not known.
+    /// Least time in the network: the time that the connection takes when nothing waits. `None` if it is not known.
     network: Option<f64>,
-    /// The rest of the round trip: the server, and what waits in the network.
+    /// Rest of the round trip: the server, and waits in the network.
     server: f64,
     completion: f64,
 }
@@ -46,7 +46,7 @@ impl Parts {
         part(self.total(), self.rpcs)
     }
 
-    /// The largest part, and what it is.
+    /// Largest part, and its place.
     fn largest(&self) -> (Where, f64) {
         let parts = [
             (Where::Server, self.server),
@@ -69,7 +69,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let enough = |m: &&WindowMount| m.total().rpcs >= MIN_COUNT;
     let mounts = context.breakdown.mounts.iter().filter(enough);
     let all = mounts.map(|m| (m, Parts::of(m)));
-    // Of those that are slow the one in which most time is spent; else the slowest.
+    // The slow mount in which most time is spent; if none is slow, the slowest.
     let slow = |p: &Parts| p.mean() >= SLOW_MOUNT_SECONDS;
     let rank = |p: &Parts| (slow(p), if slow(p) { p.total() } else { p.mean() });
     let worst = all.max_by(|(_, a), (_, b)| {
@@ -118,7 +118,7 @@ fn result(
     }
 }
 
-/// Where the time went, by parts that add up.
+/// Sentence about the parts of the time, which add up.
 fn sentence(m: &WindowMount, p: &Parts) -> String {
     let each = |s: f64| seconds(part(s, p.rpcs));
     let behind = match p.network {
@@ -226,7 +226,7 @@ mod tests {
 
     const MOUNT: [&str; 2] = ["10.9.0.1:/", "4.1"];
 
-    /// A hundred WRITEs with so many milliseconds of backlog, round trip and completion each.
+    /// A hundred WRITEs with these milliseconds of backlog, round trip and completion each.
     fn client(backlog: f64, round_trip: f64, network: Option<f64>, slots: f64) -> Diagnosis {
         client_of(MOUNT, "write", [backlog, round_trip], network, slots)
     }
@@ -329,7 +329,7 @@ mod tests {
         let d = evaluate(&none, &[]);
         assert_eq!(d.share(Kind::SlowMount), None);
         assert!(why(&d).contains("--client"));
-        // An agent that looks at mounts, where there are none.
+        // An agent that probes mounts, on a host without any.
         let mut delta = Snapshot::default();
         delta.gauge(&f::VIEW_SOURCE_INFO, ["tracepoints"], 1.0);
         let length = Duration::from_secs(10);

@@ -6,10 +6,12 @@ use crate::rules::evidence::{evidence, percent};
 use crate::thresholds::LONG_WAIT_SECONDS;
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
-use nfscope_text::units::seconds;
+use nfscope_text::units::{many, seconds};
 
-/// A longer round trip points to the network, a shorter one to the client.
+/// Least round trip that points to the network; a shorter one points to the client.
 const LONG_ROUND_TRIP_SECONDS: f64 = 10e-3;
+/// No link is long from here to there.
+const NEAR_SECONDS: f64 = 1e-3;
 /// A client is named from this part of the time of sending on.
 const NAMED_SHARE: f64 = 0.25;
 
@@ -28,16 +30,50 @@ pub fn rule(context: &Context) -> RuleResult {
             percent(share)
         ),
         evidence: evidence_for(context, each),
-        advice: vec![
-            "check the network to the clients: speed, losses (nstat TcpRetransSegs), duplex, a saturated link".into(),
-            "check the clients: a client that is busy or swaps does not read its replies".into(),
-            "a server behind a long link needs larger socket buffers: net.ipv4.tcp_wmem".into(),
-        ],
+        advice: advice(context),
         ruled_out_reason: match b.requests {
             0.0 => "no reply was sent".into(),
             _ => format!("sending a reply takes {} on average", seconds(each)),
         },
     }
+}
+
+/// Clients by the part that each has of the time of sending replies, the largest first: not by who is far away.
+fn by_time<'a>(context: &Context<'a>) -> Vec<(&'a Client, f64)> {
+    let clients = &context.breakdown.clients;
+    let sent = sum(clients.iter().filter_map(|c| c.reply));
+    let mut all: Vec<_> = (clients.iter())
+        .filter_map(|c| Some((c, part(c.reply?, sent))))
+        .filter(|(_, share)| *share > 0.0)
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all
+}
+
+fn advice(context: &Context) -> Vec<String> {
+    let all = by_time(context);
+    let near = sum(all
+        .iter()
+        .filter(|(c, _)| c.min_rtt.is_some_and(|rtt| rtt < NEAR_SECONDS))
+        .map(|(_, s)| *s));
+    let far = sum(all
+        .iter()
+        .filter(|(c, _)| c.min_rtt.is_some_and(|rtt| rtt >= LONG_ROUND_TRIP_SECONDS))
+        .map(|(_, s)| *s));
+    let mut all = vec![
+        "check the clients: a client that is busy or swaps does not read its replies".to_owned(),
+        "check the network to the clients: speed, losses (nstat TcpRetransSegs), duplex, a saturated link".to_owned(),
+    ];
+    if far >= NAMED_SHARE {
+        all.swap(0, 1);
+    }
+    // No clients, or no round trips: a long link is not ruled out.
+    if near < 1.0 - NAMED_SHARE {
+        all.push(
+            "a server behind a long link needs larger socket buffers: net.ipv4.tcp_wmem".to_owned(),
+        );
+    }
+    all
 }
 
 fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
@@ -47,29 +83,32 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     );
     let limit = Some(LONG_WAIT_SECONDS);
     let mut all = vec![evidence(&f::RPC_PHASE.info, each, limit, text)];
-    let clients = &context.breakdown.clients;
-    let sent = sum(clients.iter().filter_map(|c| c.reply));
-    // By whose replies take the time, not by who is far away.
-    let mut late: Vec<_> = (clients.iter())
-        .filter_map(|c| Some((c, part(c.reply?, sent))))
-        .filter(|(_, share)| *share >= NAMED_SHARE)
-        .collect();
-    late.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let by_time = by_time(context);
+    let mut late = by_time.iter().filter(|(_, s)| *s >= NAMED_SHARE).peekable();
+    if let (None, Some((first, share))) = (late.peek(), by_time.first()) {
+        let text = format!(
+            "the time of sending replies is that of {}, of which none has a quarter: {} has most, {}",
+            many(by_time.len() as f64, "client"),
+            first.name,
+            percent(*share)
+        );
+        all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, *share, None, text));
+    }
     for (client, share) in late {
         let text = format!(
             "{} of the time of sending replies is spent on {}{}",
-            percent(share),
+            percent(*share),
             client.name,
             client
                 .min_rtt
                 .map_or(String::new(), |rtt| round_trip(client, rtt))
         );
-        all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, share, None, text));
+        all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, *share, None, text));
     }
     all
 }
 
-/// What the round trip of a client says of its replies.
+/// Text about a client's round trip and its replies.
 fn round_trip(client: &Client, rtt: f64) -> String {
     let each = mean(client.reply.unwrap_or(0.0), client.ops);
     let of_it = match rtt {

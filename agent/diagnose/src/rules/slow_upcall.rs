@@ -1,8 +1,8 @@
 //! `slow_upcall`: threads wait for rpc.mountd, rpc.idmapd, rpc.svcgssd or nfsdcld.
 //!
-//! The kernel keeps their answers for a while, so that waits are few. Each can be long: mountd asks DNS and the directory of
-//! users. A thread gives up after five seconds, or one where no thread is free, and the request is deferred: its time in the
-//! server is then known to nobody, so that those waits are added to residence here.
+//! The kernel keeps their answers for a while, so that waits are few. Each can be long: mountd asks DNS and the directory of users. A
+//! thread gives up after five seconds, or after one second if no thread is free, and the request is deferred. Its time in the server is
+//! then not measured, so those waits are added to residence here.
 
 use crate::attribution::{deferred_seconds, upcall_seconds};
 use crate::breakdown::{Breakdown, NamedWaits, part, sum};
@@ -14,17 +14,17 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::seconds;
 
-/// What stores the clients that may reclaim their state.
+/// Programs that store the clients which may reclaim their state.
 const TRACKER: &str = "nfsdcld or nfsdcltrack";
-/// A daemon with a smaller part of the waiting is not named.
+/// Least part of the waiting from which on a daemon is named.
 const NAMED_PART: f64 = 0.1;
-/// Kinds of answers so many of which are described.
+/// Most kinds of answers that are described.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let slow = attribution.upcalls_are_slow;
-    // The program is one of illumos.
+    // The program `upcall` is one of illumos.
     let known = b.rare_known
         && !b.not_attached.contains("upcall")
         && (upcall_seconds(b) == 0.0 || !b.lacks(&f::UPCALL_WAIT.info));
@@ -67,7 +67,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// The daemon behind a kind of answer, and what it is asked.
+/// Daemon behind a kind of answer, and the question that it gets.
 fn daemon(upcall: &str) -> (&'static str, &'static str) {
     match upcall {
         "client" => ("rpc.mountd", "who a client is"),
@@ -125,7 +125,7 @@ fn advice(b: &Breakdown) -> Vec<String> {
     let asked = |who: &str| slow.contains(&who);
     let mut all = Vec::new();
     if b.illumos {
-        // The kernel asks gssd by RPC and not by a door: nobody sees that wait here.
+        // The kernel asks gssd by RPC and not by a door, so that wait is not measured here.
         all.push(
             "look at mountd, nfsmapid and idmap, and at the name services that they ask (DNS, LDAP): svcs -xv; time getent hosts CLIENT; time id USER"
                 .to_owned(),

@@ -10,7 +10,7 @@ use crate::thresholds::{
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
-/// COMMITs for each unstable WRITE from which on these WRITEs are synchronous, too.
+/// Least number of COMMITs per unstable WRITE from which on these WRITEs count as synchronous, too.
 const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
 
 /// Requests that make data durable.
@@ -21,7 +21,7 @@ struct SyncWrites {
     flushes: f64,
     /// The part of the WRITEs that is synchronous.
     write_ratio: f64,
-    /// Bytes for each stable WRITE or COMMIT.
+    /// Bytes per stable WRITE or COMMIT.
     bytes_each: f64,
     /// The part of the requests that are synchronous WRITEs or COMMITs.
     of_requests: f64,
@@ -59,21 +59,21 @@ pub fn rule(context: &Context) -> RuleResult {
     let one = one_client(context, &sync, is_active).filter(|_| !of_all);
     let share = one.as_ref().map_or(share, |one| one.share);
     let lost = part(share * b.residence, b.length);
-    // A kernel without BTF of nfsd does not tell which stability a WRITE asked for.
+    // A kernel without BTF of nfsd does not show the stability of WRITEs.
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
     let known = measured || b.ops_named(&["write"]).all(|o| o.count == 0.0);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
         of_threads: 0.0,
-        // Each of them is quick: only clients that do little else lose much.
+        // Each request is quick, so only clients that do little else lose much.
         condition: lost >= if is_active { END_MANY_LOST } else { MANY_LOST }
             && b.writes >= MIN_COUNT
             && sync.bytes_each < SMALL_BYTES
             && (of_all || one.is_some()),
         max_severity: Severity::Warning,
         summary: format!(
-            "{} of request time in the server is spent making data{} durable, {} at a time",
+            "{} of request time in the server is spent on synchronous WRITEs and COMMITs{}, {} at a time",
             percent(share),
             one.as_ref().map_or(String::new(), |one| format!(" of {}", one.client)),
             bytes(sync.bytes_each)
@@ -93,16 +93,21 @@ pub fn rule(context: &Context) -> RuleResult {
                 "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
             true => format!(
-                "a stable WRITE or COMMIT makes {} durable on average; {} of the requests are synchronous WRITEs or COMMITs",
+                "a stable WRITE or COMMIT is for {} on average; {} of the requests are synchronous WRITEs or COMMITs{}",
                 bytes(sync.bytes_each),
-                percent(sync.of_requests)
+                percent(sync.of_requests),
+                match share >= BEGIN_SHARE && lost < MANY_LOST {
+                    true => format!(", of which {lost:.2} are in the server on average: less than {MANY_LOST} is little"),
+                    false => String::new(),
+                }
             ),
-            false => "almost no data had to be durable at once".into(),
+            false if sync.flushes > 0.0 => "almost no data had to be durable at once".into(),
+            false => "no data had to be durable at once".into(),
         },
     }
 }
 
-/// A client that mostly writes synchronously. The stability of WRITEs is not counted by client: theirs is that of all.
+/// A client that mostly writes synchronously. The stability of WRITEs is not counted by client, so that of all WRITEs is used.
 fn one_client(context: &Context, sync: &SyncWrites, active: bool) -> Option<Mostly> {
     let (b, a) = (context.breakdown, context.attribution);
     let counted = context.observed.clients.as_ref();
@@ -121,7 +126,7 @@ fn of_one(one: &Mostly) -> Evidence {
     of_client(one, what, SYNC_RATIO)
 }
 
-/// Advice of a faster log, by what operations wait for the log that is there.
+/// Advice about a faster log, by the operations that wait for the present one.
 fn faster_log(b: &Breakdown) -> Option<String> {
     let waits = b.phases.and_then(|p| p.log);
     let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));
@@ -138,7 +143,7 @@ fn faster_log(b: &Breakdown) -> Option<String> {
 fn evidence_for(context: &Context, sync: &SyncWrites) -> Vec<Evidence> {
     let b = context.breakdown;
     let size = format!(
-        "a stable WRITE or COMMIT makes {} durable on average; less than {} is small",
+        "a stable WRITE or COMMIT is for {} on average; less than {} is small",
         bytes(sync.bytes_each),
         bytes(SMALL_BYTES)
     );

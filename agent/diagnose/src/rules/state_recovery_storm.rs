@@ -1,5 +1,5 @@
-//! `state_recovery_storm`: clients make new leases and sessions, or ask which of their states are left, instead of working. Each
-//! such request is quick, so that nothing else shows it.
+//! `state_recovery_storm`: clients make new leases and sessions, or ask which of their states are left, instead of working. Each such
+//! request is quick, so nothing else shows the problem.
 
 use crate::breakdown::{Breakdown, Op, part, sum};
 use crate::by_client::ClientOps;
@@ -8,7 +8,7 @@ use crate::put_off::Retrying;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
 use crate::rules::retry_later::answers;
-use crate::thresholds::{MIN_COUNT, MIN_RECOVERIES, RECOVERING_RATIO, RECOVERY_RATIO};
+use crate::thresholds::{LONG_PART, MIN_COUNT, MIN_RECOVERIES, RECOVERING_RATIO, RECOVERY_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::many;
@@ -25,9 +25,9 @@ const NEW_LEASE: [&str; 8] = [
     "setclientid",
     "setclientid_confirm",
 ];
-/// Operations that ask which states are left, and let go of the others.
+/// Operations that ask which states are left, and free the others.
 const LOST_STATE: [&str; 2] = ["test_stateid", "free_stateid"];
-/// The evidence names so many operations.
+/// Most owners, clients and operations that the evidence names.
 const NAMED: usize = 4;
 
 fn count(b: &Breakdown, names: &[&str]) -> f64 {
@@ -38,7 +38,7 @@ fn recoveries(r: &Retrying) -> f64 {
     sum(r.recovers.iter().map(|a| a.count))
 }
 
-/// True if a client finds its lease, session or state gone again and again, however many others work.
+/// Returns true if a client finds its lease, session or state gone again and again, however many others work.
 fn recovers_again_and_again(r: &Retrying) -> bool {
     let n = recoveries(r);
     n >= MIN_RECOVERIES && r.requests.is_some_and(|all| n >= RECOVERING_RATIO * all)
@@ -61,7 +61,7 @@ pub fn rule(context: &Context) -> RuleResult {
             "give each of the clients above a host name of its own, or a nfs4_unique_id (parameter of the module nfs), and mount anew"
                 .to_owned(),
         );
-    } else if leases >= lost || !recovering.is_empty() {
+    } else if (leases >= lost && !ended_by_themselves(b)) || !recovering.is_empty() {
         advice.push(
             "look for clients with one identity, which end each other's lease in turn: cloned machines with one host name; give each a nfs4_unique_id (parameter of the module nfs)"
                 .to_owned(),
@@ -117,6 +117,11 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
+/// Whether clients end as many leases as they make: one whose lease another client ends does not.
+fn ended_by_themselves(b: &Breakdown) -> bool {
+    count(b, &["destroy_clientid"]) >= LONG_PART * count(b, &["exchange_id", "setclientid"])
+}
+
 /// The client whose requests are mostly such ones, among many that work: as operations were counted by client.
 fn busy_client(context: &Context) -> Option<(String, Evidence)> {
     let counted = context.observed.clients.as_ref()?;
@@ -135,7 +140,7 @@ fn busy_client(context: &Context) -> Option<(String, Evidence)> {
     Some((busy.client.clone(), evidence))
 }
 
-/// Clients that the kernel takes for one.
+/// Evidence about clients that the kernel takes for one.
 fn shared_evidence(owner: &SharedOwner) -> Evidence {
     let addresses: Vec<_> = owner.addresses.iter().map(String::as_str).collect();
     let text = format!(

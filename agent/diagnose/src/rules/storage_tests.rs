@@ -24,7 +24,7 @@ fn the_time_in_long_waits_decides_about_a_log_and_is_told() {
         text.contains("takes 2.45 ms on average, 500 ms at most"),
         "{text}"
     );
-    // All waits are alike: nothing is to be said of a part of them, and the quantile tells.
+    // All waits are alike, so nothing is said about a part of them, and the quantile shows them.
     let steady = Server {
         log: 8e-3,
         ..SERVER
@@ -34,7 +34,7 @@ fn the_time_in_long_waits_decides_about_a_log_and_is_told() {
         text.contains("ms on average, p99 ") && !text.contains("these waits"),
         "{text}"
     );
-    // Half a millisecond each, whatever part of the time it is.
+    // Waits of half a millisecond are short, whatever part of the time they are.
     let fast = Server {
         log: 0.5e-3,
         ..SERVER
@@ -58,7 +58,7 @@ fn the_time_in_long_waits_decides_about_a_log_and_is_told() {
     );
 }
 
-/// Threads that come all at once wait for a CPU and for each other's transactions, however quick the journal is.
+/// Threads that arrive together wait for a CPU and for each other's transactions, however quick the journal is.
 #[test]
 fn a_log_whose_own_writes_are_quick_is_not_slow() {
     let quick = Server {
@@ -72,7 +72,7 @@ fn a_log_whose_own_writes_are_quick_is_not_slow() {
         why_not(&d, Kind::SlowIntentLog),
         "a wait for the journal or intent log takes 1.30 ms on average, and one write of the log itself 417 µs"
     );
-    // It stalls three times, and then everybody waits for it. Its quick writes take six times as long in all.
+    // The journal stalls three times, and then all operations wait for it. Its quick writes take six times as long in all.
     let stalls = Server {
         count: 10_000,
         log_waits: vec![(0.6e-3, 9_970), (0.45, 30)],
@@ -81,7 +81,7 @@ fn a_log_whose_own_writes_are_quick_is_not_slow() {
         ..SERVER
     };
     assert_eq!(kinds(&stalls.diagnosis()), ["slow_intent_log"]);
-    // What other logs write is not all that is waited for, and a journal of which no write has ended may be slow.
+    // The writes of other logs do not show all their waits. A journal without an ended write may be slow.
     let xfs = Server {
         log_fs: "xfs",
         ..quick.clone()
@@ -102,7 +102,7 @@ fn a_log_whose_own_writes_are_quick_is_not_slow() {
     );
 }
 
-/// Local programs wait long for a quick journal: that hides nothing of what operations wait for a slow one.
+/// Local programs wait long for a quick journal, which must not hide the operations' waits for a slow one.
 #[test]
 fn long_waits_for_a_quick_log_hide_no_slow_one() {
     let mut both = Server {
@@ -122,7 +122,7 @@ fn long_waits_for_a_quick_log_hide_no_slow_one() {
     );
 }
 
-/// Twelve clients create files in one directory: whoever holds its lock waits for the log.
+/// Twelve clients create files in one directory, and the holder of its lock waits for the log.
 #[test]
 fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {
     let creates = Server {
@@ -144,19 +144,31 @@ fn a_lock_whose_holder_waits_for_the_log_is_the_queue_of_the_log() {
         text.contains("which is in use for 98 % of the time"),
         "{text}"
     );
+    // Several operations wait for the log of XFS at once, and the waits are no part of the time.
+    let several = Server {
+        log_fs: "xfs",
+        count: 5000,
+        ..creates.clone()
+    };
+    let text = page(&several.diagnosis(), Kind::SlowIntentLog);
+    assert!(
+        text.contains("which has 4.0 waiting operations on average"),
+        "{text}"
+    );
+    assert!(!text.contains("in use for"), "{text}");
     let why = why_not(&d, Kind::UnknownWaits);
     assert!(
         why.ends_with("those who hold the locks wait for the log"),
         "{why}"
     );
-    // The log has time to spare: what keeps the lock is something else.
+    // The log has idle time, so something else keeps the lock.
     let spare = Server {
         log_in_use: 0.2,
         ..creates.clone()
     };
     let d = spare.diagnosis();
     assert_eq!(kinds(&d)[0], "unknown_waits", "{d:#?}");
-    // Other operations wait for locks than for the log.
+    // The operations that wait for locks are not those that wait for the log.
     let mut other = Server {
         log: 8e-3,
         log_in_use: 0.98,
@@ -205,7 +217,7 @@ fn a_log_device_is_judged_by_what_is_written_to_it() {
     assert!(!none.contains("bypass"), "{none}");
 }
 
-/// A queue hides what the threads do only where they are too few.
+/// A queue hides the threads' waits only where threads are too few.
 #[test]
 fn behind_few_threads_a_smaller_share_is_enough() {
     let with = |saturated| Server {
@@ -254,7 +266,7 @@ fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
             ..SERVER
         }
         .snapshot();
-        // As many WRITEs again, of which twelve wait half a second each.
+        // Another thousand WRITEs, of which twelve wait half a second each.
         s.histogram(
             &f::OP_DURATION,
             ["4.2", "write"],
@@ -283,7 +295,7 @@ fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
         "{text}"
     );
     assert!(why_not(&d, Kind::SlowDisk).contains("blocks that the log is writing"));
-    // The device explains them; or the log lies on that device, so that nothing tells the two apart.
+    // The device explains these waits; or the log lies on that device, so that the two cannot be distinguished.
     for (device, separate) in [(8e-3, 1.0), (0.1e-3, 0.0)] {
         let d = stalls(device, separate, 0.2e-3);
         assert!(
@@ -293,7 +305,7 @@ fn waits_for_blocks_that_a_stalled_log_is_writing_are_the_logs() {
         let text = page(&d, Kind::SlowIntentLog);
         assert!(!text.contains("do not explain"), "{text}");
     }
-    // Beside an export whose devices are unknown, the log may be behind that I/O where it has a device of its own, and there alone.
+    // Beside an export with unknown devices, a log with a device of its own may be behind that I/O, and no other log.
     for (separate, known) in [(1.0, false), (0.0, true)] {
         let d = stalls_beside(Some(f::UNKNOWN_DEVICE), 0.1e-3, separate, 0.2e-3);
         let share = d.share(Kind::SlowIntentLog);
@@ -326,7 +338,7 @@ fn only_a_device_below_an_export_is_slow_for_clients() {
         text.contains("one read request to sdb, which /srv lies on, takes 20.0 ms on average"),
         "{text}"
     );
-    // Not known which: then nothing is said of exports. Nothing was seen of the export's devices: they lie on others.
+    // The devices of exports are not known, so nothing is said about exports. Or none of them had requests: the exports lie on others.
     for devices in [&[][..], &["drbd0"], &["nvme0n1", f::UNKNOWN_DEVICE]] {
         let text = page(&window(devices), Kind::SlowDisk);
         assert!(
@@ -337,7 +349,7 @@ fn only_a_device_below_an_export_is_slow_for_clients() {
     }
 }
 
-/// The evidence of a finding that is true names the export's device, not the slowest of the host.
+/// The evidence of a true finding names the export's device, not the slowest device of the host.
 #[test]
 fn the_device_below_the_export_is_named() {
     let slow = Server {
@@ -374,7 +386,7 @@ fn whose_requests_keep_the_disk_is_told() {
         );
         s.counter(&f::BLOCK_BYTES, ["sda", "read"], read * MIB);
         s.counter(&f::BLOCK_BYTES, ["sda", "write"], written * MIB);
-        // Another disk is nobody's business.
+        // Requests of another disk do not count.
         s.counter(&f::BLOCK_BYTES, ["sdb", "read"], 9000.0 * MIB);
         for device in devices {
             s.gauge(&f::EXPORT_DEVICE, ["/srv", device], 1.0);
@@ -396,18 +408,18 @@ fn whose_requests_keep_the_disk_is_told() {
     assert!(!flooded.contains("more memory"), "{flooded}");
     for own in [
         window(100.0, 0.0, Some([96.0, 0.0]), &["sda"]),
-        // More than what came from the devices was asked for: pages that two threads wanted.
+        // More was read than the devices delivered: two threads wanted the same pages.
         window(100.0, 5.0, Some([120.0, 1.0]), &["sda"]),
-        // Little was read beside what was written.
+        // Little was read compared with what was written.
         window(1.0, 900.0, Some([0.0, 800.0]), &["sda"]),
-        // Not accounted, and not known which devices.
+        // I/O is not accounted, or the devices are not known.
         window(100.0, 500.0, None, &["sda"]),
         window(100.0, 500.0, Some([9.0, 0.0]), &[]),
     ] {
         assert!(own.contains("more memory"), "{own}");
         assert!(!own.contains("other programs of"), "{own}");
     }
-    // The requests of a multipath device are those of its paths, too.
+    // The requests of a multipath device are counted on its paths, too.
     let paths = {
         let mut s = slow.snapshot();
         for device in ["dm-0", "sda"] {

@@ -1,5 +1,5 @@
-//! `stuck_requests`: threads have had requests in hand for long, now. A request counts in no histogram before it has ended, so
-//! nothing else shows a disk that hangs.
+//! `stuck_requests`: threads have had requests in hand for long, now. A request is in no histogram before it has ended, so nothing else
+//! shows a disk that hangs.
 
 use crate::breakdown::{Breakdown, Pending, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
@@ -12,14 +12,49 @@ use nfscope_model::{HeldRequest, Histogram};
 use nfscope_text::units::{many, seconds};
 use std::cmp::Ordering;
 
-/// Who waits for this may wait behind another one that is stuck.
+/// Wait of requests that may wait behind another stuck one.
 const LOCK: &str = "lock";
 /// Waits for devices below the export.
 const FOR_DEVICES: [&str; 2] = ["disk", "throttle"];
-/// The evidence describes so many requests.
+/// Most requests that the evidence describes.
 const NAMED_REQUESTS: usize = 3;
-/// The evidence names so many functions of a kernel stack.
+/// Most functions of a kernel stack that the evidence names.
 const NAMED_FUNCTIONS: usize = 8;
+
+/// A kind of finding whose cause requests in hand wait for, in words: requests that have not ended are in no histogram, and a cause that
+/// they wait for is not ruled out.
+pub fn in_hand_for(b: &Breakdown, kind: Kind) -> Option<String> {
+    let wait = match kind {
+        Kind::SlowIntentLog => "log",
+        Kind::SlowDisk => "disk",
+        Kind::WriteThrottle => "throttle",
+        Kind::SlowUpcall => "upcall",
+        Kind::DelegationRecalls => "recall",
+        Kind::MemoryReclaim => "reclaim",
+        Kind::CpuSaturation => "cpu",
+        Kind::LockContention | Kind::UnknownWaits => LOCK,
+        Kind::SlowReply => "reply",
+        Kind::ThreadStarvation => {
+            let p = not_taken(b)?;
+            let of = many(p.connections, "connection");
+            return Some(format!("no thread takes the requests of {of}"));
+        }
+        _ => return None,
+    };
+    let n = stuck(b).iter().filter(|r| r.wait == wait).count();
+    let waits = if n == 1 {
+        "is in hand and waits"
+    } else {
+        "are in hand and wait"
+    };
+    (n > 0).then(|| {
+        format!(
+            "{} {waits} for {}",
+            many(n as f64, "request"),
+            wait_name(wait)
+        )
+    })
+}
 
 /// The requests that are stuck, by [`causes_first`].
 fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
@@ -28,7 +63,7 @@ fn stuck(b: &Breakdown) -> Vec<&HeldRequest> {
     all
 }
 
-/// What to look at when no thread takes requests.
+/// Advice if no thread takes requests.
 fn threads_advice(illumos: bool) -> &'static str {
     match illumos {
         true => {
@@ -40,7 +75,8 @@ fn threads_advice(illumos: bool) -> &'static str {
     }
 }
 
-/// First those that wait for something outside, which others may wait for behind a lock; of either, the oldest first.
+/// Order of stuck requests: first those that wait for something outside, because others may wait for them behind a lock; then the oldest
+/// first.
 pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
     (a.wait == LOCK)
         .cmp(&(b.wait == LOCK))
@@ -52,7 +88,7 @@ fn is_stuck(b: &Breakdown, r: &HeldRequest) -> bool {
     r.seconds >= STUCK_SECONDS || (unusual && r.seconds >= MIN_UNUSUAL_SECONDS)
 }
 
-/// What the operation takes on average, by those that ended in the window.
+/// Mean time of the operation, from those that ended in the window.
 fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
     let mut same = b
         .ops
@@ -62,7 +98,7 @@ fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
     Some(mean(op.seconds, op.count))
 }
 
-/// Connections whose requests no thread takes, although threads take others sooner, or none at all.
+/// Connections whose requests no thread takes, although threads take other requests sooner, or take none at all.
 fn not_taken(b: &Breakdown) -> Option<Pending> {
     let usual = b.longest_queue_p99.unwrap_or(0.0);
     b.pending.filter(|p| {
@@ -74,11 +110,11 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let stuck = stuck(b);
     let not_taken = not_taken(b);
-    // Some are counted and not described.
+    // Some stuck requests are counted and not described.
     let number = b.stuck.unwrap_or(0.0).max(stuck.len() as f64);
-    // What they have cost so far, beside the residence of requests that have ended.
+    // Time of the stuck requests in this window, beside the residence of requests that have ended.
     let held = sum(stuck.iter().map(|r| r.seconds.min(b.length)));
-    // Of each connection one request is known to have waited as long as that.
+    // Each connection has one request that is known to have waited for `STUCK_SECONDS`.
     let waited = not_taken.map_or(0.0, |p| {
         (p.connections - 1.0) * STUCK_SECONDS + p.oldest.min(b.length)
     });
@@ -143,7 +179,8 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
         all.push(evidence(&f::STUCK_REQUESTS.info, number, None, text));
     }
     all.extend(pending(b));
-    for r in stuck.iter().take(NAMED_REQUESTS) {
+    let mut named: Vec<(String, f64, usize)> = Vec::new();
+    for r in stuck {
         let usual = usual_seconds(b, r).map(|u| format!(", usually {}", seconds(u)));
         let text = format!(
             "{} is in hand for {}{} and waits for {}",
@@ -152,12 +189,18 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
             usual.unwrap_or_default(),
             wait_name(&r.wait)
         );
-        all.push(evidence(
-            &f::OLDEST_REQUEST.info,
-            r.seconds,
-            Some(STUCK_SECONDS),
-            text,
-        ));
+        if let Some((_, _, more)) = named.iter_mut().find(|(said, ..)| *said == text) {
+            *more += 1;
+        } else if named.len() < NAMED_REQUESTS {
+            named.push((text, r.seconds, 0));
+        }
+    }
+    for (mut text, held, more) in named {
+        if more > 0 {
+            text += &format!("; {more} more are alike");
+        }
+        let limit = Some(STUCK_SECONDS);
+        all.push(evidence(&f::OLDEST_REQUEST.info, held, limit, text));
     }
     if stuck.len() > 1 {
         for wait in WAITS {
@@ -183,7 +226,7 @@ fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<E
     all
 }
 
-/// Where in the kernel a thread sleeps.
+/// Evidence about the kernel functions in which a thread sleeps.
 pub fn stack_evidence(thread: u32, held: f64, stack: &[String]) -> Evidence {
     let text = format!("thread {thread} sleeps in {}", named_functions(stack));
     evidence(&f::OLDEST_REQUEST.info, held, None, text)
@@ -216,7 +259,7 @@ fn description(r: &HeldRequest) -> String {
     text
 }
 
-/// The label `wait` in words.
+/// Text for a label `wait`.
 fn wait_name(wait: &str) -> &str {
     match wait {
         "cpu" => "a CPU, or runs",
@@ -236,12 +279,12 @@ fn wait_name(wait: &str) -> &str {
 struct Completions<'a> {
     device: &'a str,
     number: f64,
-    /// Seconds of each on average.
+    /// Mean seconds of a request.
     each: Option<f64>,
 }
 
-/// Requests that each device below any export completed, the least first. Empty where that is not measured. A device may be below several
-/// exports, of which the breakdown names one, so that the devices of one export are not told from those of others.
+/// Requests that each device below any export completed, the least first. Empty if they are not measured. A device may be below several
+/// exports, of which the breakdown names one, so the devices of one export cannot be distinguished from those of others.
 fn completions(b: &Breakdown) -> Vec<Completions<'_>> {
     if b.lacks(&f::BLOCK_DEVICE.info) {
         return Vec::new();
@@ -262,19 +305,21 @@ fn completions(b: &Breakdown) -> Vec<Completions<'_>> {
     all
 }
 
-/// Whether every device below exports completed requests all the while: this request has been in hand for longer than the window.
+/// Returns true if every device below exports completed requests during the whole time: this request has been in hand for longer than the
+/// window.
 fn devices_answer(b: &Breakdown, completed: &[Completions], r: &HeldRequest) -> bool {
     let least = completed.first();
     r.seconds >= b.length && least.is_some_and(|c| c.number >= MIN_COUNT)
 }
 
-/// Requests that the only device below exports completed, or the one that completed least where all of them answer.
+/// Evidence about the only device below exports, or about the one that completed the fewest requests if all of them answer.
 fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidence> {
     let for_devices = |r: &&&HeldRequest| FOR_DEVICES.contains(&r.wait.as_str());
     let r = stuck.iter().find(for_devices)?;
     let completed = completions(b);
     let all_the_while = devices_answer(b, &completed, r);
-    let least = (completed.first()).filter(|_| all_the_while || completed.len() == 1)?;
+    let answers = |c: &&Completions| all_the_while || completed.len() == 1 || c.number >= MIN_COUNT;
+    let least = completed.first().filter(answers)?;
     let text = format!(
         "{} completed {} in {}{}{}",
         least.device,
@@ -292,7 +337,7 @@ fn completions_evidence(b: &Breakdown, stuck: &[&HeldRequest]) -> Option<Evidenc
     Some(evidence(&f::BLOCK_DEVICE.info, least.number, None, text))
 }
 
-/// What to do about each kind of wait: the most frequent first, and locks last.
+/// Advice for each kind of wait: the most frequent one first, and locks last.
 fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
     let illumos = b.illumos;
     let number = |wait: &str| stuck.iter().filter(|r| r.wait == wait).count();
@@ -324,6 +369,12 @@ fn advice_for(b: &Breakdown, stuck: &[&HeldRequest]) -> Vec<String> {
             _ if FOR_DEVICES.contains(&wait) && answer(wait) => {
                 "the devices below the export answer: look at how busy they are, and with what (iostat -x 1, iotop), at how much this \
                  request has to read or store, and in dmesg for errors of single requests"
+            }
+            _ if FOR_DEVICES.contains(&wait)
+                && completed.first().is_some_and(|c| c.number >= MIN_COUNT) =>
+            {
+                "the devices below the export answered in this window. See whether one does not answer any more: iostat -x 1, dmesg \
+                 (errors, resets), dmsetup info (suspended). Else look at how much this request has to read or store"
             }
             "log" | "disk" | "throttle" => {
                 "look for the device below the export that does not answer: dmesg (errors, resets), dmsetup info (suspended), \

@@ -13,11 +13,12 @@ fn held(op: &str, seconds: f64, wait: &str) -> HeldRequest {
         client: Some("192.0.2.7".into()),
         export: Some("/srv".into()),
         inode: Some(25),
+        xid: None,
         stack: Vec::new(),
     }
 }
 
-/// Ten seconds in which so many WRITEs of a millisecond ended, and at the end of which these are in hand.
+/// Ten seconds in which `writes` WRITEs of a millisecond ended, and at the end of which these requests are in hand.
 fn window(writes: u64, held: &[HeldRequest]) -> Window {
     let mut delta = Snapshot::new(Duration::from_secs(110));
     if writes > 0 {
@@ -64,7 +65,21 @@ fn a_disk_that_hangs_is_no_healthy_server_although_nothing_ends() {
     assert_eq!(texts[0], "8 of 8 threads have such requests in hand");
     assert_eq!(
         texts[1],
-        "a WRITE over NFSv3 of 192.0.2.7 (inode 25 on /srv) is in hand for 42.0 s and waits for a disk"
+        "a WRITE over NFSv3 of 192.0.2.7 (inode 25 on /srv) is in hand for 42.0 s and waits for a disk; 7 more are alike"
+    );
+    // Such requests have ended in no histogram: the threads are in use all the same, and the cause is not ruled out.
+    assert!(
+        d.headroom
+            .iter()
+            .all(|h| h.resource != "8 threads" || h.utilization == 1.0),
+        "{d:#?}"
+    );
+    let disk = (d.ruled_out.iter()).find(|r| r.kind == Kind::SlowDisk);
+    let disk = disk.unwrap();
+    assert_eq!(disk.share, None);
+    assert_eq!(
+        disk.why,
+        "8 requests are in hand and wait for a disk: see stuck_requests"
     );
     assert!(
         texts.contains(&"8 of 8 stuck requests wait for a disk"),
@@ -88,7 +103,7 @@ fn one_stuck_request_is_a_finding_beside_thousands_that_are_well() {
 
 #[test]
 fn what_is_young_is_not_stuck() {
-    // Long for a WRITE of a millisecond, and still what a busy disk does to one of them.
+    // These times are long for a WRITE of a millisecond, and still normal for one of them on a busy disk.
     for seconds in [0.0, 0.4, f64::NAN, -1.0] {
         let d = evaluate(&window(9000, &[held("write", seconds, "disk")]), &[]);
         assert_eq!(d.finding(Kind::StuckRequests), None, "{seconds} s");
@@ -108,7 +123,7 @@ fn a_hundred_times_its_usual_time_is_stuck_before_a_second_has_passed() {
             .finding(Kind::StuckRequests)
             .is_some()
     );
-    // Nothing tells what it usually takes.
+    // The usual time of the operation is not known.
     assert!(
         evaluate(&window(3, &[unusual]), &[])
             .finding(Kind::StuckRequests)
@@ -122,7 +137,7 @@ fn a_hundred_times_its_usual_time_is_stuck_before_a_second_has_passed() {
     );
 }
 
-/// A cause is named by what the threads wait for, never by what would be likely.
+/// A cause is named by the threads' waits, never by likelihood.
 #[test]
 fn each_wait_has_its_own_words() {
     let cases = [
@@ -177,7 +192,7 @@ fn each_wait_has_its_own_words() {
     }
 }
 
-/// Threads that wait for a lock may wait for the one whose disk hangs: that one is named first.
+/// The request whose disk hangs is named first, because the threads that wait for a lock may wait for that request.
 #[test]
 fn locks_come_behind_what_their_holders_wait_for() {
     let all = [
@@ -240,7 +255,7 @@ fn an_agent_that_does_not_tell_leaves_it_open() {
     assert_eq!(d.share(Kind::StuckRequests), None);
 }
 
-/// A window, at the end of which so many connections have requests that no thread has taken.
+/// A window, at the end of which `connections` connections have requests that no thread has taken.
 fn pending(writes: u64, connections: f64, oldest: f64) -> Window {
     let mut w = window(writes, &[]);
     if writes > 0 {
@@ -272,7 +287,7 @@ fn requests_that_no_thread_takes_are_stuck_although_none_is_in_hand() {
     assert_eq!(finding.share, 1.0);
 }
 
-/// Threads that are too few take every request, and late: that is another finding.
+/// Too few threads take every request, but late: that is another finding.
 #[test]
 fn requests_that_wait_as_long_as_all_others_are_not_stuck() {
     let late = evaluate(&pending(5000, 20.0, 1.5), &[]);
@@ -302,7 +317,7 @@ fn beside_threads_that_hang_the_queue_is_told() {
     assert!(finding.advice[0].contains("dmsetup info"), "{finding:#?}");
 }
 
-/// Each pool has a queue of its own: one can be late without the other.
+/// Each pool has a queue of its own: one can be late while another is not.
 #[test]
 fn a_pool_that_is_late_is_not_stuck_beside_one_that_is_not() {
     let mut w = pending(5000, 5.0, 3.0);
@@ -312,7 +327,7 @@ fn a_pool_that_is_late_is_not_stuck_beside_one_that_is_not() {
     w.delta.histogram(&f::RPC_QUEUE, ["1"], quick);
     let d = evaluate(&w, &[]);
     assert!(d.finding(Kind::StuckRequests).is_none(), "{d:#?}");
-    // Beyond the last bucket nothing tells how late.
+    // Beyond the last bucket the length of the wait is not known.
     let mut endless = Histogram::new(Scheme::TIME);
     *endless.counts.last_mut().unwrap() = 50;
     endless.sum = 5_000.0;
@@ -322,7 +337,7 @@ fn a_pool_that_is_late_is_not_stuck_beside_one_that_is_not() {
     assert!(d.finding(Kind::StuckRequests).is_none(), "{d:#?}");
 }
 
-/// A window in which the devices below exports completed so many reads of 20 ms.
+/// A window in which the devices below exports completed these numbers of reads of 20 ms.
 fn beside(held: &[HeldRequest], completed: &[u64]) -> Diagnosis {
     let mut w = window(0, held);
     for ((device, export), n) in [("sda", "/srv"), ("sdb", "/home")]
@@ -357,8 +372,8 @@ fn a_device_that_completes_requests_is_not_said_to_answer_nothing() {
         "{}",
         advice(&d)
     );
-    // Which of two devices hangs is not known, one that answered may have stopped when the request began, and without the probe of block
-    // requests nothing is known of any.
+    // Cases without a sentence: it is not known which of two devices hangs, one that answered may have stopped when the request began, or
+    // the probe of block requests is missing.
     for (held, completed, expected) in [
         (&long, &[400, 0][..], ""),
         (&long, &[0], "sda completed 0 requests in 10.0 s"),
@@ -372,11 +387,19 @@ fn a_device_that_completes_requests_is_not_said_to_answer_nothing() {
         let d = beside(held, completed);
         assert_eq!(says(&d), expected);
         assert!(advice(&d).contains("does not answer"), "{}", advice(&d));
+        // A device that answered in the window is not said to answer nothing.
+        let answered = completed.iter().all(|n| *n > 0) && !completed.is_empty();
+        assert_eq!(
+            advice(&d).starts_with("the devices below the export answered in this window"),
+            answered,
+            "{}",
+            advice(&d)
+        );
     }
     let mut unseen = window(0, &long);
     unseen.delta.gauge(&f::EXPORT_DEVICE, ["/srv", "sda"], 1.0);
     assert_eq!(says(&evaluate(&unseen, &[])), "");
-    // A lock is nothing that a device answers.
+    // A device does not answer waits for a lock.
     let d = beside(&[held("commit", 42.0, "lock")], &[400, 300]);
     assert_eq!(says(&d), "");
 }

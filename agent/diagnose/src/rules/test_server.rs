@@ -1,17 +1,17 @@
-//! Servers for the tests of rules, and what is said of them.
+//! Servers for the tests of rules, and functions for the sentences about them.
 
 use crate::evaluate;
 use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{Histogram, Scheme, Snapshot, Window, family as f};
 use std::time::Duration;
 
-/// Ten seconds of a server with so many operations, and the time of each.
+/// Ten seconds of a server with `count` operations, and the time of each.
 #[derive(Clone)]
 pub struct Server {
     pub op: &'static str,
     pub count: u64,
     pub queue: f64,
-    /// Requests whose arrival was not seen, and those of them that have no clock of it.
+    /// Requests whose arrival was not seen; `no_clock` of these have no clock of the arrival.
     pub unseen: u64,
     pub no_clock: u64,
     pub cpu: f64,
@@ -23,13 +23,13 @@ pub struct Server {
     pub reply: f64,
     pub saturated: f64,
     pub idle: f64,
-    /// Length and number of the waits for the log; one of each operation without any.
+    /// Lengths and numbers of the waits for the log. If it is empty, each operation has one wait.
     pub log_waits: Vec<(f64, u64)>,
     pub log_fs: &'static str,
     pub log_separate: f64,
     /// Part of the window in which the log is written to.
     pub log_in_use: f64,
-    /// Length and number of its writes; a hundred that are alike without any.
+    /// Lengths and numbers of the log's writes. If it is empty, a hundred equal ones.
     pub log_writes: Vec<(f64, u64)>,
     /// Part of the log's bytes that bypass a log device.
     pub indirect: f64,
@@ -67,7 +67,7 @@ pub fn histogram(waits: &[(f64, u64)]) -> Histogram {
     h
 }
 
-/// Sizes and parts of so many requests of a version, beside their times.
+/// Adds sizes and parts of `requests` requests of a version, beside their times.
 pub fn measured(s: &mut Snapshot, version: &str, requests: u64) {
     let each = |scheme: Scheme, value: f64| {
         let mut h = Histogram::new(scheme);
@@ -109,7 +109,7 @@ impl Server {
         ] {
             s.counter(&f::OP_PHASE, ["3", self.op, phase], all(each));
         }
-        // A kernel that tells it has no series before it first occurs.
+        // A kernel that measures the throttle has no series before the first wait.
         if self.throttle > 0.0 {
             let labels = ["3", self.op, "throttle"];
             s.counter(&f::OP_PHASE, labels, all(self.throttle));
@@ -172,7 +172,7 @@ pub fn kinds(d: &Diagnosis) -> Vec<&str> {
     d.findings.iter().map(|f| f.kind.as_str()).collect()
 }
 
-/// All that is said of a finding, one sentence a line.
+/// All sentences of a finding, one per line.
 pub fn page(d: &Diagnosis, kind: Kind) -> String {
     let finding = d
         .finding(kind)

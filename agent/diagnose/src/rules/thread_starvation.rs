@@ -9,8 +9,10 @@ use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_text::units::{many, seconds};
 
-/// What takes this part of the threads' time is named beside their number.
+/// Least part of the threads' time from which on a wait is named beside their number.
 const NAMED_SHARE: f64 = 0.25;
+/// A smaller part of the time is none.
+const NEVER: f64 = 0.005;
 /// A longer queue is explained where it is ruled out.
 const LONG_QUEUE_SHARE: f64 = 0.1;
 
@@ -19,7 +21,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let share = context.share(context.attribution.queue.threads);
     let saturated = b.saturated.unwrap_or(0.0);
     let each = mean(b.queue, b.queued);
-    // A pool that had a free thread kept nobody waiting, whether arrivals were seen or not.
+    // A pool that had a free thread kept no request waiting, whether arrivals were seen or not.
     let known = b.queue_known() || saturated < SATURATED;
     RuleResult {
         kind: Kind::ThreadStarvation,
@@ -48,6 +50,7 @@ pub fn rule(context: &Context) -> RuleResult {
                 "requests wait for a thread for {} of request time, and the CPUs are busy",
                 percent(context.share(b.queue))
             ),
+            Some(_) if saturated < NEVER => "a thread was free all the time".into(),
             Some(_) => format!("no thread was free for {} of the time", percent(saturated)),
         },
     }
@@ -55,7 +58,9 @@ pub fn rule(context: &Context) -> RuleResult {
 
 fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
     let b = context.breakdown;
-    let p99 = b.queue_p99.map(|p| format!(", p99 {}", seconds(p)));
+    // Buckets have one value for all that is in them: that of the last ones can be below the mean.
+    let p99 = b.queue_p99.filter(|p| *p >= each);
+    let p99 = p99.map(|p| format!(", p99 {}", seconds(p)));
     let wait = format!(
         "a request waits {} for a thread on average{}",
         seconds(each),
@@ -81,7 +86,7 @@ fn evidence_for(context: &Context, each: f64, saturated: f64) -> Vec<Evidence> {
     all
 }
 
-/// What the threads do while requests wait for them.
+/// Evidence about the threads' time while requests wait for them.
 fn thread_time(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
     let p = b.phases.unwrap_or_default();
@@ -117,7 +122,7 @@ fn thread_time(context: &Context) -> Option<Evidence> {
 
 fn advice_for(context: &Context) -> Vec<String> {
     let b = context.breakdown;
-    // By Little's law: requests that were in a thread or waited for one, on average.
+    // By Little's law this is the mean number of requests that were in a thread or waited for one.
     let needed = b.rate(b.thread_seconds() + b.queue);
     let threads = (needed * THREAD_RESERVE).ceil().max(b.threads + 1.0);
     let why =

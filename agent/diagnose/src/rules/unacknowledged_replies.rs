@@ -13,10 +13,10 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_model::{Unacknowledged, family as f};
 use nfscope_text::units::many;
 
-/// The evidence names so many clients.
+/// Most clients that the evidence names.
 const NAMED: usize = 3;
 
-/// True if the client has taken nothing for long, and not for a moment.
+/// Returns true if the client has taken no data for long, which is more than a pause.
 fn stands_still(c: &Unacknowledged) -> bool {
     c.seconds >= UNACKNOWLEDGED_SECONDS
         && (c.retransmissions >= MIN_RETRANSMISSIONS || c.zero_window_bytes > 0.0)

@@ -1,5 +1,5 @@
-//! `unknown_waits`: operations sleep long for nothing that has a name, and no directory or file is shown to be the cause. The rule has
-//! no cure to advise. It says how to find the cause, and shows the kernel functions where somebody has seen them.
+//! `unknown_waits`: operations sleep long in waits that have no name, and no directory or file is shown to be the cause. The rule has no
+//! cure to advise. It says how to find the cause, and shows the kernel functions if stacks were sampled.
 
 use crate::breakdown::part;
 use crate::observed::Sleeps;
@@ -25,7 +25,7 @@ pub fn rule(context: &Context) -> RuleResult {
         of_threads: context.share_of_threads(attribution.lock),
         // Sleep is attributed only if it is long: `Attribution::lock`.
         condition: attribution.lock > 0.0 && !named && long_enough(context),
-        // Time whose cause is unknown is not explained.
+        // Time of an unknown cause counts as unexplained.
         max_severity: Severity::Warning,
         summary: format!(
             "{} of request time in the server is spent {IN_OTHER_WAITS}",
@@ -41,7 +41,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// The function that most operations slept in. Where that is a lock, the others may show what its holder waits for.
+/// The function in which most operations slept. If that is a wait for a lock, the other functions may show the wait of its holder.
 fn functions(sleeps: &Sleeps) -> Vec<Evidence> {
     let mut all = Vec::new();
     let mut say = |of: &Sleeps, begin: String| {
@@ -68,7 +68,7 @@ fn functions(sleeps: &Sleeps) -> Vec<Evidence> {
     all
 }
 
-/// How to find the cause, or what kernel functions show.
+/// Advice on finding the cause, or on the cause that kernel functions show.
 fn advice(context: &Context) -> Vec<String> {
     let stacks = match context.breakdown.illumos {
         true => "echo '::stacks -m nfssrv' | mdb -k",

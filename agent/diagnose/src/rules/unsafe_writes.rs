@@ -1,5 +1,5 @@
 //! `unsafe_writes`: WRITEs and COMMITs that clients take for durable are acknowledged, and a crash may lose them. No request is slow
-//! because of that. A server that is fast for this reason is not a healthy one.
+//! because of that, but a server that is fast for this reason is not healthy.
 
 use crate::breakdown::{part, sum};
 use crate::rules::context::{Context, RuleResult};
@@ -8,7 +8,7 @@ use crate::thresholds::{MIN_COUNT, UNSAFE_RATIO};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 
-/// The evidence names so many exports.
+/// Most exports that the evidence names.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {

@@ -1,4 +1,4 @@
-//! Servers that do not see when requests arrive: a wait that nobody measured is not a wait of no time.
+//! Servers on which the arrival of requests is not seen: an unmeasured wait is not a wait of zero.
 
 use super::test_server::{SERVER, Server, kinds, page, why_not};
 use crate::render::render;
@@ -37,7 +37,7 @@ fn starvation_is_found_where_most_arrivals_are_seen() {
     for unseen in [0, 10, 400] {
         let d = starved(unseen, 0).diagnosis();
         assert_eq!(kinds(&d).first(), Some(&"thread_starvation"), "{d:#?}");
-        // The mean is of those that are known.
+        // The mean is that of the known waits.
         let page = page(&d, Kind::ThreadStarvation);
         assert!(
             page.contains("a request waits 500 ms for a thread"),
@@ -76,7 +76,7 @@ fn no_verdict_is_healthy_where_starvation_is_not_known() {
 fn requests_without_a_complete_time_line_are_mentioned() {
     let said = |unseen, no_clock| {
         let d = starved(unseen, no_clock).diagnosis();
-        // As it is read, across the ends of lines.
+        // The text is compared as it is read, across the ends of lines.
         let text = render(&d, "nfs1", false);
         let words: Vec<_> = text.split_whitespace().collect();
         assert!(

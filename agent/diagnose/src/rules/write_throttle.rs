@@ -27,9 +27,12 @@ pub fn rule(context: &Context) -> RuleResult {
             "more is written than the disks store: look at the device below the export (iostat -x 1), and at other programs that write"
         }
     };
+    // The devices of an export on ZFS are not known.
+    let no_zfs = context.breakdown.export_devices.is_some();
     let limit = match (context.breakdown.illumos, of_zfs) {
         (true, _) => "zfs_dirty_data_max in /etc/system",
         (false, true) => "zfs_dirty_data_max",
+        (false, false) if no_zfs => "vm.dirty_bytes",
         (false, false) => "vm.dirty_bytes; zfs_dirty_data_max",
     };
     let advice = vec![
@@ -39,7 +42,7 @@ pub fn rule(context: &Context) -> RuleResult {
     known_wait::result(context, &wait, evidence_for(context), advice)
 }
 
-/// Pools that hold writers back, which may be nfsd: the devices of an export on ZFS are not known.
+/// Pools that hold writers back. These may be nfsd's threads: the devices of an export on ZFS are not known.
 fn pools<'a>(context: &Context<'a>) -> &'a [NamedWaits] {
     match context.breakdown.export_devices {
         Some(_) => &[],
@@ -47,7 +50,7 @@ fn pools<'a>(context: &Context<'a>) -> &'a [NamedWaits] {
     }
 }
 
-/// Which pools hold writers back; else the slowest device, to which the data go.
+/// Pools that hold writers back; without any, the slowest device, to which the data go.
 fn evidence_for(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
     for NamedWaits { name, waits } in pools(context) {

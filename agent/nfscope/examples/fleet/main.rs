@@ -9,11 +9,11 @@
 mod server;
 
 use anyhow::{Context, Result, bail};
-use nfscope::endpoints;
-use nfscope::exposition::{self, Format};
-use nfscope::http::{self, AgentLink, Server, WebConfig};
-use nfscope::service::answers::{self, Answers};
-use nfscope::service::source_thread::SourceHandle;
+use nfscope_serve::endpoints;
+use nfscope_serve::exposition::{self, Format};
+use nfscope_serve::http::{self, AgentLink, Server, WebConfig};
+use nfscope_serve::service::answers::{self, Answers};
+use nfscope_serve::service::source_thread::SourceHandle;
 use server::{LARGE, ORDINARY, Simulated};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

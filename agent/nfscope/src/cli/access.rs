@@ -1,7 +1,7 @@
 //! How a command gets in where TLS or a password is asked for.
 
-use crate::api::fingerprint::Fingerprint;
 use clap::Args;
+use nfscope_api::fingerprint::Fingerprint;
 use std::path::PathBuf;
 
 /// Flags of every command that asks an agent or a Prometheus.

@@ -2,10 +2,10 @@
 
 use super::Command;
 use super::access::AccessArgs;
-use super::baseline::BaselineCommand;
-use super::experiment::ExperimentCommand;
-use super::workload::WorkloadCommand;
-use crate::api::address::Whom;
+use crate::baseline::cli::BaselineCommand;
+use crate::experiment::cli::ExperimentCommand;
+use crate::workload::cli::WorkloadCommand;
+use nfscope_api::address::Whom;
 
 /// What a command is about to ask.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl Command {
             Command::Slow(args) => (&mut args.url, &args.access),
             Command::Stuck(args) => (&mut args.url, &args.access),
             Command::Diagnose(args) => (&mut args.url, &args.access),
+            Command::Mcp(args) => (&mut args.url, &args.access),
             Command::Report(args) => (&mut args.url, &args.access),
             Command::Path(args) => {
                 return Some(Asks {

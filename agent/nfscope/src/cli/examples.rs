@@ -1,11 +1,12 @@
 //! What stands below the flags in each command's help: examples, exit codes, fields.
 
-use crate::endpoints;
+use nfscope_serve::endpoints;
 
 // Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo nfscope check       what can be measured on this host, and what is missing
+  sudo nfscope doctor      how this server is configured, without a load
   nfscope demo             a recorded day with three incidents: the page, no root
   sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
   nfscope top              live table: rates, latency, phases
@@ -82,6 +83,33 @@ Examples:
   nfscope check --url http://nfs1:9943   what the probes of that agent do
   nfscope check --show-script nfs        the D script for operations, for illumos
   nfscope check --report nfscope.json    on illumos: a file to send to the developers";
+
+pub(super) const DOCTOR_EXAMPLES: &str = "\
+Exit code:
+  0   nothing is to be changed
+  3   something is to be changed
+  1   no NFS server runs here, or its files cannot be read
+
+Examples:
+  sudo nfscope doctor
+  sudo nfscope doctor --json | jq '.findings[] | select(.state == \"change\")'
+
+Files of the kernel are read, and nothing is changed. No agent and no load are
+needed. CHANGE is wrong for any load; whether CONSIDER helps depends on the
+load. What cannot be read, without root for example, is `?`.";
+
+pub(super) const MCP_EXAMPLES: &str = "\
+Examples:
+  nfscope mcp --url nfs1       the entry of an assistant's configuration:
+    {\"command\": \"nfscope\", \"args\": [\"mcp\", \"--url\", \"nfs1\"]}
+
+Tools: findings, diagnose, operations, who, stuck, what_if, recordings, compare,
+measured, doctor. Resources: pages of the documentation. Nothing is changed, and
+no probe is attached: without an agent at the URL a tool says so. `doctor` looks
+at the host on which this command runs.
+
+The assistant reads names of clients, exports, users and files. Whoever runs it
+sees them.";
 
 pub(super) const DEMO_EXAMPLES: &str = "\
 Examples:

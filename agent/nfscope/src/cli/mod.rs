@@ -2,32 +2,28 @@
 
 pub mod access;
 pub mod asks;
-mod baseline;
 mod examples;
-pub mod experiment;
 #[cfg(test)]
 mod tests;
-mod values;
-pub mod versions;
-mod what_if;
-pub mod workload;
+pub mod values;
 
-pub use access::AccessArgs;
-pub use baseline::{
+pub use crate::baseline::cli::{
     BaselineArgs, BaselineCommand, CapacityArgs, CheckStoreArgs, CompareArgs, ExportArgs,
     ImportArgs, ListArgs, OpenArgs, RecordArgs, RmArgs, ShowArgs, StoreArgs,
 };
+pub use crate::what_if::cli::WhatIfArgs;
+pub use access::AccessArgs;
 pub use values::{FailOn, MatchUnit, Names, Probes, history};
-pub use what_if::WhatIfArgs;
 
-use crate::api::{breakdown_query, slow_filter, stuck_query};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use examples::{
     CHECK_EXAMPLES, COMPLETIONS_EXAMPLES, DEMO_EXAMPLES, DETACH_EXAMPLES, DIAGNOSE_EXAMPLES,
-    EXAMPLES, FLEET_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES, SLOW_EXAMPLES, STUCK_EXAMPLES,
-    TOP_EXAMPLES,
+    DOCTOR_EXAMPLES, EXAMPLES, FLEET_EXAMPLES, MCP_EXAMPLES, PATH_EXAMPLES, REPORT_EXAMPLES,
+    SLOW_EXAMPLES, STUCK_EXAMPLES, TOP_EXAMPLES,
 };
+use nfscope_api::build_info;
+use nfscope_api::{breakdown_query, slow_filter, stuck_query};
 use nfscope_model::Dimension;
 use nfscope_source::MOST_PAIRS;
 use nfscope_text::suggest::near;
@@ -36,13 +32,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use values::{interval, probe};
-
-const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    " (",
-    env!("NFSCOPE_REVISION"),
-    ")"
-);
 
 /// Highest limit of clients and of exports with series of their own.
 pub const MOST_SERIES: u16 = 10_000;
@@ -61,7 +50,7 @@ pub const UNDECIDED: u8 = 6;
 
 /// Shows where each NFS operation spends its time on a Linux NFS server.
 #[derive(Debug, Parser)]
-#[command(name = "nfscope", version = VERSION, after_help = EXAMPLES, max_term_width = 120)]
+#[command(name = "nfscope", version = build_info::VERSION_AND_REVISION, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -114,6 +103,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Report what nfscope can measure on this host, and why something is missing
     Check(CheckArgs),
+    /// Check the configuration of this NFS server without a load: threads, exports, logs, TCP, kernel
+    Doctor(DoctorArgs),
     /// Show nfscope at work without a server and without root, on a recording of a day with three incidents
     Demo(DemoArgs),
     /// Show operations, threads, disks and clients live, in a terminal or as plain tables
@@ -133,7 +124,7 @@ pub enum Command {
     /// Estimate from a baseline what saturates first, and at which load
     Capacity(CapacityArgs),
     /// Plan and analyse experiments with several factors
-    Experiment(experiment::ExperimentArgs),
+    Experiment(crate::experiment::cli::ExperimentArgs),
     /// Predict what a change would do: threads, log, disks, CPUs, clients
     WhatIf(WhatIfArgs),
     /// List the servers that a Prometheus knows, with findings, the fullest first
@@ -143,9 +134,11 @@ pub enum Command {
     /// Re-attach probes detached with `nfscope detach`
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
-    Workload(workload::WorkloadArgs),
+    Workload(crate::workload::cli::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
-    Versions(versions::VersionsArgs),
+    Versions(crate::versions::cli::VersionsArgs),
+    /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
+    Mcp(McpArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
     /// Print what completes nfscope's commands in a shell: bash, zsh, fish
@@ -455,6 +448,15 @@ pub struct ReportArgs {
     pub access: AccessArgs,
 }
 
+/// `nfscope doctor`
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `nfscope path`
 #[derive(Debug, Args)]
 #[command(after_help = PATH_EXAMPLES)]
@@ -514,6 +516,21 @@ pub struct AttachArgs {
     /// Address of this host's agent [default: http://127.0.0.1:9943]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+}
+
+/// `nfscope mcp`
+#[derive(Debug, Args)]
+#[command(after_help = MCP_EXAMPLES)]
+pub struct McpArgs {
+    /// Agent to ask [default: http://127.0.0.1:9943]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Access to that agent
+    #[command(flatten)]
+    pub access: AccessArgs,
+    /// Where recordings are
+    #[command(flatten)]
+    pub store: StoreArgs,
 }
 
 /// `nfscope metrics`

@@ -1,8 +1,8 @@
 //! Values of flags: their bounds, and what they may be called.
 
-use crate::workload::{Metric, SizeName};
 use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use nfscope_load::workload::{Metric, SizeName};
 use nfscope_text::parse;
 use nfscope_text::suggest::nearest;
 use std::time::Duration;
@@ -11,12 +11,12 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Length of a window.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
 /// Time that a report is about.
-pub(super) fn last(text: &str) -> Result<Duration, String> {
+pub(crate) fn last(text: &str) -> Result<Duration, String> {
     parse::duration(
         text,
         Duration::from_secs(60)..=Duration::from_secs(7 * 86_400),
@@ -38,7 +38,7 @@ pub fn history(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes(pub Vec<&'static str>);
 
-pub(super) fn probe(text: &str) -> Result<Probes, String> {
+pub(crate) fn probe(text: &str) -> Result<Probes, String> {
     let all: Vec<_> = nfscope_source::words().collect();
     if text == "all" {
         return Ok(Probes(all));
@@ -56,7 +56,7 @@ pub(super) fn probe(text: &str) -> Result<Probes, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names(pub Vec<String>);
 
-pub(super) fn names(text: &str) -> Result<Names, String> {
+pub(crate) fn names(text: &str) -> Result<Names, String> {
     let all: Vec<_> = text.split(',').map(str::to_owned).collect();
     match all.iter().any(String::is_empty) {
         true => Err("give a name, or several as in hdd-1,hdd-2,hdd-3".to_owned()),
@@ -83,30 +83,43 @@ pub enum FailOn {
 }
 
 // The workloads themselves know no command line.
-impl ValueEnum for SizeName {
-    fn value_variants<'a>() -> &'a [Self] {
-        &SizeName::ALL
-    }
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()).help(match self {
-            SizeName::Small => "To try whether it runs",
-            SizeName::Medium => "More than is in flight, less than caches hold",
-            SizeName::Large => "More than the caches of many servers hold",
-        }))
-    }
+/// Size of a workload's files.
+pub(crate) fn size() -> impl TypedValueParser<Value = SizeName> {
+    one_of(&[
+        (SizeName::Small, "small", "To try whether it runs"),
+        (
+            SizeName::Medium,
+            "medium",
+            "More than is in flight, less than caches hold",
+        ),
+        (
+            SizeName::Large,
+            "large",
+            "More than the caches of many servers hold",
+        ),
+    ])
 }
 
-impl ValueEnum for Metric {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Metric::ALL
-    }
+/// Figure of a run.
+pub(crate) fn run_metric() -> impl TypedValueParser<Value = Metric> {
+    one_of(&[
+        (Metric::Iops, "iops", "Operations per second"),
+        (Metric::Latency, "latency", "Mean latency"),
+        (Metric::P99, "p99", "99th percentile of latency"),
+    ])
+}
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(match self {
-            Metric::Iops => PossibleValue::new("iops").help("Operations per second"),
-            Metric::Latency => PossibleValue::new("latency").help("Mean latency"),
-            Metric::P99 => PossibleValue::new("p99").help("99th percentile of latency"),
-        })
-    }
+/// One of some values, by word, each with its help.
+fn one_of<T: Clone + Send + Sync>(
+    all: &'static [(T, &'static str, &'static str)],
+) -> impl TypedValueParser<Value = T> {
+    let words = all.iter();
+    let words = words.map(|(_, word, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(words).try_map(|given| {
+        let found = all.iter().find(|(_, word, _)| *word == given);
+        found
+            .map(|(value, ..)| value.clone())
+            .ok_or("no such value")
+    })
 }

@@ -13,27 +13,27 @@ use bytes::BytesMut;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use mutate::{fuzz, fuzz_text};
-use nfscope::api::access::Access;
-use nfscope::api::address;
-use nfscope::api::breakdown_query::Query;
-use nfscope::api::link::{Answer, Ask, Have, MAX_QUESTION, Made, Question, Turn, Why};
-use nfscope::api::query::QueryString;
-use nfscope::api::slow_line::Line;
-use nfscope::api::stuck_query::Over;
-use nfscope::api::windows_query::Wanted;
+use nfscope::agent::config;
 use nfscope::cli::AgentArgs;
-use nfscope::commands::config;
-use nfscope::endpoints;
-use nfscope::exposition::{self, Collectors, Format};
-use nfscope::http::{Configuration, WebConfig, of_this_host};
-use nfscope::service::endpoint::Origin;
-use nfscope::tui::{Breakdown, TerminalStyle};
+use nfscope_api::access::Access;
+use nfscope_api::address;
+use nfscope_api::breakdown_query::Query;
+use nfscope_api::link::{Answer, Ask, Have, MAX_QUESTION, Made, Question, Turn, Why};
+use nfscope_api::query::QueryString;
+use nfscope_api::slow_line::Line;
+use nfscope_api::stuck_query::Over;
+use nfscope_api::windows_query::Wanted;
 use nfscope_baseline::codec;
 use nfscope_baseline::recording::RecordedWindow;
 use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
 use nfscope_model::{SlowFilter, Snapshot};
+use nfscope_serve::endpoints;
+use nfscope_serve::exposition::{self, Collectors, Format};
+use nfscope_serve::http::{Configuration, WebConfig, of_this_host};
+use nfscope_serve::service::endpoint::Origin;
 use nfscope_source::Source;
+use nfscope_tui::{Breakdown, TerminalStyle};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -247,7 +247,7 @@ fn files_of_the_administrator() {
         log_level: "info".to_owned(),
         log_json: true,
         who: String::new(),
-        sandbox: nfscope::http::Sandbox::Try,
+        sandbox: nfscope_serve::http::Sandbox::Try,
     };
     fuzz("configuration sent", &[&sent.encode().unwrap()], |input| {
         let _ = Configuration::of(input);

@@ -3,8 +3,8 @@
 use crate::fixture::serve::{control_directory, get};
 use caps::{CapSet, Capability};
 use libbpf_rs::query::ProgInfoIter;
-use nfscope::api::probe_change::Change;
-use nfscope::client::control::ask;
+use nfscope_agent_client::control::ask;
+use nfscope_api::probe_change::Change;
 use nfscope_model::{ProbeState, ProbeStatus};
 use rustix::fs::inotify;
 use std::collections::BTreeSet;

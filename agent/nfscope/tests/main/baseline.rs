@@ -43,7 +43,11 @@ fn what_is_recorded_can_be_listed_shown_and_removed() {
     );
     assert_eq!(
         s["agent"],
-        format!("{} ({})", nfscope::VERSION, nfscope::REVISION)
+        format!(
+            "{} ({})",
+            nfscope_api::build_info::VERSION,
+            nfscope_api::build_info::REVISION
+        )
     );
     assert_eq!(s["gaps"], serde_json::json!([]));
     // The agent may have been read by others meanwhile: whole readings, none missing.

@@ -1,7 +1,7 @@
 //! The program as a user meets it. Nothing here needs privileges.
 
-use nfscope::api::handover::{self, Counts};
-use nfscope::http::{Configuration, WebConfig};
+use nfscope_api::handover::{self, Counts};
+use nfscope_serve::http::{Configuration, WebConfig};
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,7 +37,11 @@ fn version_has_release_and_revision() {
     assert!(o.status.success());
     assert_eq!(
         stdout(&o),
-        format!("nfscope {} ({})\n", nfscope::VERSION, nfscope::REVISION)
+        format!(
+            "nfscope {} ({})\n",
+            nfscope_api::build_info::VERSION,
+            nfscope_api::build_info::REVISION
+        )
     );
 }
 
@@ -270,7 +274,7 @@ fn hand_over(socket: &UnixStream) {
         log_level: "error".into(),
         log_json: false,
         who: "for a test".into(),
-        sandbox: nfscope::http::Sandbox::Try,
+        sandbox: nfscope_serve::http::Sandbox::Try,
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

@@ -61,6 +61,6 @@ fn the_page_is_the_help_of_every_command() {
 fn the_reference_of_the_configuration_has_every_key() {
     golden(
         "../../../../deploy/nfscope.toml",
-        &nfscope::commands::config::reference(),
+        &nfscope::agent::config::reference(),
     );
 }

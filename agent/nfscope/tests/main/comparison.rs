@@ -145,8 +145,10 @@ fn parse(page: &str) -> Document<'_> {
 
 /// What a reader finds in a page, a line each; of drawings what they say in words.
 fn outline(c: &Comparison) -> String {
-    let page =
-        closed(&page(c)).replace(&format!("by nfscope {}", nfscope::VERSION), "by nfscope V");
+    let page = closed(&page(c)).replace(
+        &format!("by nfscope {}", nfscope_api::build_info::VERSION),
+        "by nfscope V",
+    );
     let doc = parse(&page);
     let mut out = String::new();
     for node in doc.descendants() {

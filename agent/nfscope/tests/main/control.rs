@@ -1,12 +1,15 @@
 //! `nfscope detach` and `attach` against an agent in this process.
 
 use crate::fixture::Fake;
+use crate::fixture::recordings::{DISKS, recording, writes};
 use crate::fixture::serve::{attached, control_directory, serve};
-use nfscope::api::probe_change::Change;
-use nfscope::api::probe_change::socket;
-use nfscope::client::control;
-use nfscope::service::control as service;
-use nfscope::service::source_thread::SourceHandle;
+use nfscope::agent::replay::Replay;
+use nfscope_agent_client::control;
+use nfscope_api::probe_change::Change;
+use nfscope_api::probe_change::socket;
+use nfscope_baseline::store::Store;
+use nfscope_serve::service::control as service;
+use nfscope_serve::service::source_thread::SourceHandle;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -57,6 +60,20 @@ fn the_command_line_reaches_it() {
     let (code, _, err) = run(&["detach", "xfs", "--url", "http://127.0.0.1:1"]);
     assert_eq!(code, Some(1));
     assert!(err.contains("no agent that serves on port 1"), "{err}");
+}
+
+/// Neither does anything there, and neither says that it was done.
+#[test]
+fn an_agent_that_plays_a_recording_has_nothing_to_detach() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("played.db");
+    let played = recording("played", 1, 3, &writes(DISKS));
+    Store::create(&file).unwrap().put(&played).unwrap();
+    let url = format!("http://{}", attached(Replay::open(&file).unwrap()));
+    for (change, word) in [(Change::Detach, "detach"), (Change::Attach, "attach")] {
+        let e = ask(change, &["jbd2"], &url).unwrap_err().to_string();
+        assert!(e.starts_with(&format!("nothing to {word}: ")), "{e}");
+    }
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use crate::fixture::tale::{QUIET, Tale, added, journal, slow_log};
 use crate::fixture::{golden, histogram, status};
-use nfscope::service::worth::Worth;
-use nfscope::tui::View;
 use nfscope_diagnose::tracker::{Change, FindingTracker};
 use nfscope_diagnose::{evaluate, render};
 use nfscope_model::finding::{Diagnosis, Kind, Verdict};
 use nfscope_model::{HeldRequest, Scheme, Snapshot, Window, family as f};
+use nfscope_serve::service::worth::Worth;
+use nfscope_tui::View;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 

@@ -1,8 +1,8 @@
 //! Whole expositions of a literal snapshot, in all three formats.
 
 use crate::fixture::{golden, histogram, large_server, snapshot};
-use nfscope::exposition::{Format, describe, encode};
 use nfscope_model::{Kind, Sample, Scheme, Snapshot, family};
+use nfscope_serve::exposition::{Format, describe, encode};
 use prometheus_client::encoding::prometheus_protobuf::prometheus_data_model::MetricFamily;
 use prost::Message;
 use std::sync::Arc;
@@ -95,7 +95,13 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
     let mut s = Snapshot::default();
     describe(&mut s, Duration::ZERO);
     assert_eq!(
-        s.value(&family::BUILD_INFO, [nfscope::VERSION, nfscope::REVISION]),
+        s.value(
+            &family::BUILD_INFO,
+            [
+                nfscope_api::build_info::VERSION,
+                nfscope_api::build_info::REVISION
+            ]
+        ),
         Some(1.0)
     );
     let text = String::from_utf8(encode(&Arc::new(s), Format::Plain).unwrap()).unwrap();
@@ -104,7 +110,7 @@ fn a_host_that_measures_nothing_still_says_what_runs() {
 
 #[test]
 fn the_reference_page_is_the_table_in_the_code() {
-    let page = nfscope::exposition::reference::markdown();
+    let page = nfscope_serve::exposition::reference::markdown();
     golden("../../../../docs/metrics.md", &page);
 }
 

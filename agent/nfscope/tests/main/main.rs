@@ -21,6 +21,7 @@ mod demo;
 mod diagnose;
 mod diagnose_cli;
 mod docs;
+mod doctor_doc;
 #[cfg(target_os = "linux")]
 mod dtrace;
 mod experiment;
@@ -31,6 +32,7 @@ mod exposition;
 mod fixture;
 mod host_readers;
 mod layers;
+mod mcp;
 mod mix;
 mod outages;
 mod past;

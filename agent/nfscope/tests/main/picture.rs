@@ -2,8 +2,8 @@
 //! `UPDATE_GOLDEN=1` writes it anew.
 
 use crate::fixture::root;
-use nfscope::tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use nfscope_model::phase;
+use nfscope_tui::{App, Op, Phases, Pool, TerminalStyle, View, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};
@@ -95,7 +95,7 @@ fn view() -> View {
         p50: Some(p50 / 1e3),
         p99: Some(p99 / 1e3),
         max: Some(max / 1e3),
-        errors_per_s: 0.0,
+        errors_per_s: Some(0.0),
         share: share / 100.0,
         seconds: share,
         phases: Some(Phases {
@@ -114,7 +114,7 @@ fn view() -> View {
         limit: Some(8.0),
         busy_ratio: Some(0.737),
         saturated_ratio: Some(0.196),
-        rate: 530.0,
+        rate: Some(530.0),
         queue_p50: Some(1.26e-3),
         queue_p99: Some(8.49e-3),
         queue_max: Some(18.6e-3),

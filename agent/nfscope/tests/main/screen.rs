@@ -2,8 +2,8 @@
 
 use crate::fixture::busy::{busy, window};
 use crate::fixture::{golden, slow_op, snapshot, status};
-use nfscope::tui::{App, Link, Sample, TerminalStyle, View, draw};
 use nfscope_model::{HeldRequest, ProbeState, Snapshot, family};
+use nfscope_tui::{App, Link, Sample, TerminalStyle, View, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -204,6 +204,7 @@ fn a_client_by_itself() {
             client: Some(client.into()),
             export: Some("/srv/münchen".into()),
             inode: Some(4711),
+            xid: Some(0x0b5f_0c11),
             stack: vec!["io_schedule".into()],
         })
         .into();

@@ -3,8 +3,8 @@
 use crate::fixture::Fake;
 use crate::fixture::pki::{Pki, TLS};
 use crate::fixture::serve::{get, receive, send, serve_as};
-use nfscope::api::fingerprint::Fingerprint;
-use nfscope::http::WebConfig;
+use nfscope_api::fingerprint::Fingerprint;
+use nfscope_serve::http::WebConfig;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::fs;
 use std::io::{ErrorKind, Read};

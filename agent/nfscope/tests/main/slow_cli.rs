@@ -2,8 +2,8 @@
 
 use crate::fixture::serve::{attached, serve};
 use crate::fixture::{Fake, Slow, golden, slow_op};
-use nfscope::api::slow_line::Line;
-use nfscope::commands::slow_table::{Style, Table};
+use nfscope::slow::table::{Style, Table};
+use nfscope_api::slow_line::Line;
 use nfscope_model::{OpPhases, SlowOp};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;

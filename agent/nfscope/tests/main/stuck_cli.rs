@@ -2,7 +2,7 @@
 
 use crate::fixture::serve::{attached, get};
 use crate::fixture::{golden, said};
-use nfscope::commands::stuck::page_of;
+use nfscope::stuck::page_of;
 use nfscope_model::{
     HeldRequest, HeldRequests, Laundromat, ProbeStatus, SlowBatch, SlowFilter, Snapshot,
     Unacknowledged,
@@ -52,6 +52,7 @@ fn request(seconds: f64, op: &str, stack: &[&str]) -> HeldRequest {
         client: Some("192.0.2.7".into()),
         export: Some(format!("/srv/{}\u{1b}[2J", "x".repeat(60))),
         inode: Some(4711),
+        xid: Some(0x0b5f_0c11),
         stack: stack.iter().map(|f| (*f).to_owned()).collect(),
     }
 }

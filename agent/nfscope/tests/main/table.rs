@@ -2,8 +2,8 @@
 
 use crate::fixture::busy::window;
 use crate::fixture::{golden, snapshot, status};
-use nfscope::tui::{TerminalStyle, View, WIDE, plain};
 use nfscope_model::{ProbeState, Snapshot, Window, family};
+use nfscope_tui::{TerminalStyle, View, WIDE, plain};
 
 const PIPE: TerminalStyle = TerminalStyle {
     color: false,

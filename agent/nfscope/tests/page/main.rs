@@ -6,9 +6,6 @@
 mod fixture;
 
 use fixture::{histogram, root, serve, status};
-use nfscope::names::Names;
-use nfscope::service::archive::Archive;
-use nfscope::service::recordings::Recordings;
 use nfscope_baseline::recording::{Metadata, RecordedWindow, Recording, Sample, SeriesKey};
 use nfscope_baseline::store::Store;
 use nfscope_model::breakdown::{FilePath, Moved};
@@ -16,6 +13,9 @@ use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Dimension, Histogram, ProbeState, ProbeStatus,
     Scheme, SlowBatch, SlowFilter, SlowOp, Snapshot, Window, family as f,
 };
+use nfscope_serve::names::Names;
+use nfscope_serve::service::archive::Archive;
+use nfscope_serve::service::recordings::Recordings;
 use nfscope_source::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -193,6 +193,7 @@ impl Source for Known {
                 dataset: None,
                 inode: Some(131_073),
                 path: None,
+                xid: None,
                 bytes: Some(65_536),
                 stability: Some("file_sync".into()),
                 status: "ok".into(),
@@ -387,6 +388,12 @@ fn the_demonstration_and_its_reports_are_shown_in_a_real_browser() {
         report("report.html", &[]),
         report("anonymous.html", &["--anonymise"]),
     ];
+    browser_sees(
+        Command::new(&python)
+            .arg(root().join("tests/browser/page_picture.py"))
+            .arg(&files[0])
+            .arg(directory.path()),
+    );
     browser_sees(
         Command::new(python)
             .arg(root().join("tests/browser/report.py"))

@@ -2,12 +2,12 @@
 
 use crate::fixture::serve::{Kept, attached_with, get, send};
 use crate::fixture::{slow_op, status};
-use nfscope::api::slow_line::Line;
-use nfscope::names::Names;
+use nfscope_api::slow_line::Line;
 use nfscope_model::{
     BreakdownBatch, BreakdownRow, BreakdownWant, Histogram, ProbeState, ProbeStatus, Scheme,
     SlowBatch, SlowFilter, Snapshot, family as f,
 };
+use nfscope_serve::names::Names;
 use nfscope_source::{Source, clock};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};

@@ -3,10 +3,10 @@
 use crate::fixture::serve::{HANG, attached, get, receive, resident, send, send_from, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
 use crate::memory;
-use nfscope::api::query::QueryString;
-use nfscope::api::slow_line::Line;
-use nfscope::service::slow_subscribers::MAX_SUBSCRIBERS;
+use nfscope_api::query::QueryString;
+use nfscope_api::slow_line::Line;
 use nfscope_model::{ProbeState, SlowFilter};
+use nfscope_serve::service::slow_subscribers::MAX_SUBSCRIBERS;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};

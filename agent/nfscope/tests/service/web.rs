@@ -5,8 +5,8 @@ use crate::fixture::serve::{
 };
 use crate::fixture::{Fake, status};
 use crate::memory;
-use nfscope::http::WebConfig;
 use nfscope_model::{HeldRequest, ProbeState};
+use nfscope_serve::http::WebConfig;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;

@@ -3,9 +3,9 @@
 use crate::fixture::Fake;
 use crate::fixture::serve::{HANG, Kept, attached_with, get, send};
 use crate::memory;
-use nfscope::names::Names;
-use nfscope::service::archive::Archive;
 use nfscope_model::{Snapshot, Window, family as f};
+use nfscope_serve::names::Names;
+use nfscope_serve::service::archive::Archive;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};

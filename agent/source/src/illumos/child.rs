@@ -12,47 +12,47 @@ use std::time::{Duration, Instant};
 
 /// Lines of standard error that are kept: the last ones say why a process ended.
 const MOST_SAID: usize = 20;
-/// Bytes of such a line that are kept.
+/// Bytes of a line of standard error that are kept.
 const MOST_SAID_LINE: u64 = 1024;
-/// For a process to end by itself.
+/// Time for a process to end by itself.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Makes values of what a process prints.
+/// Converts the output of a process into values.
 pub trait Reader: Send + 'static {
-    /// What it makes.
+    /// Type of the values.
     type Value: Send + 'static;
-    /// Takes the next piece of text, and hands over what it completes.
+    /// Takes the next piece of text, and passes completed values to `done`.
     fn feed(&mut self, text: &[u8], done: &mut dyn FnMut(Self::Value));
-    /// Lines so far that could not be read.
+    /// Number of lines so far that could not be read.
     fn bad(&self) -> u64;
 }
 
-/// What a process has printed.
+/// Output of a process so far.
 #[derive(Debug)]
 pub struct Inbox<T> {
-    /// What it made, in order; only as many as are taken in time, see [`Child::start`].
+    /// Values in order; only the newest until they are taken, see [`Child::start`].
     pub values: VecDeque<T>,
-    /// When it last made anything; at first when it started.
+    /// Time of the last value; before the first value the time of the start.
     pub heard: Instant,
-    /// Values so far.
+    /// Number of values so far.
     pub made: u64,
-    /// Those of them that nobody took in time.
+    /// Number of values that were dropped because they were not taken in time.
     pub overflowed: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     pub bad: u64,
-    /// Events that it says it lost, by reason.
+    /// Events that the process says it lost, by reason.
     pub lost: BTreeMap<&'static str, u64>,
-    /// The end of its standard error.
+    /// Last lines of its standard error.
     pub said: VecDeque<String>,
-    /// What of that tells why it cannot go on.
+    /// Complaint among these lines that says why the process cannot go on.
     pub fault: Option<Complaint>,
-    /// Both pipes are closed.
+    /// Number of pipes that are still open; 0 once both are closed.
     pub open: u8,
 }
 
 type Shared<T> = Arc<(Mutex<Inbox<T>>, Condvar)>;
 
-/// A running process, which ends with this value.
+/// A running process, which is ended when this value is dropped.
 #[derive(Debug)]
 pub struct Child<T> {
     process: std::process::Child,
@@ -60,15 +60,15 @@ pub struct Child<T> {
 }
 
 fn lock<T>(shared: &Shared<T>) -> MutexGuard<'_, Inbox<T>> {
-    // A thread that panics leaves nothing half done that matters here.
+    // A panic of another thread leaves the inbox usable.
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<T: Send + 'static> Child<T> {
-    /// Starts a process that reads `input`. Of what it makes the newest `keep` values are held until they are taken.
+    /// Starts a process that reads `input`. The newest `keep` of its values are held until they are taken.
     ///
     /// # Errors
-    /// Where the program cannot be executed.
+    /// Fails if the program cannot be executed.
     pub fn start<R: Reader<Value = T>>(
         program: &OsStr,
         arguments: &[String],
@@ -97,7 +97,7 @@ impl<T: Send + 'static> Child<T> {
             Condvar::new(),
         ));
         if let Some(mut stdin) = process.stdin.take() {
-            // A process that does not read it all ends, or is silent.
+            // A process that does not read all of its input ends, or is silent.
             std::thread::spawn(move || {
                 unprivileged();
                 drop(stdin.write_all(input.as_bytes()));
@@ -120,20 +120,20 @@ impl<T: Send + 'static> Child<T> {
         Ok(Child { process, shared })
     }
 
-    /// What it has printed so far.
+    /// Output of the process so far.
     pub fn inbox(&self) -> MutexGuard<'_, Inbox<T>> {
         lock(&self.shared)
     }
 
-    /// Waits until this holds of what it printed, it ends, or the time is over.
+    /// Waits until `holds` is true of the output, the process ends, or the time is over.
     pub fn wait_for(&self, timeout: Duration, holds: impl Fn(&Inbox<T>) -> bool) {
         let inbox = self.inbox();
         let go_on = |inbox: &mut Inbox<T>| inbox.open > 0 && !holds(inbox);
-        // Whether the time was over shows in what was printed.
+        // The output shows if the time was over.
         drop(self.shared.1.wait_timeout_while(inbox, timeout, go_on));
     }
 
-    /// How it ended, once it and its pipes have.
+    /// Exit status, once the process has ended and both pipes are closed.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.inbox().open > 0 {
             return None;
@@ -142,7 +142,7 @@ impl<T: Send + 'static> Child<T> {
     }
 }
 
-/// Asks it to end, and ends it where it does not.
+/// Asks the process to end, and kills it if it does not.
 impl<T> Drop for Child<T> {
     fn drop(&mut self) {
         let id = i32::try_from(self.process.id())
@@ -157,13 +157,13 @@ impl<T> Drop for Child<T> {
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
-        // The readers end with the pipes, which a grandchild could hold for longer: nobody waits for them.
+        // The reading threads are not joined: they end with the pipes, which a grandchild could hold for longer.
     }
 }
 
-/// Whoever reads what others print needs no privileges.
+/// Drops the privileges of this thread: reading the output of children needs none.
 fn unprivileged() {
-    // Where the system refuses that it says so of the whole process, later.
+    // A refusal is reported later, for the whole process.
     let _ = crate::privileges::drop_all();
 }
 

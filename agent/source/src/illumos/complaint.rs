@@ -1,9 +1,9 @@
-//! What `dtrace` says on its standard error: events that it lost, and why it cannot run a script.
+//! Messages of `dtrace` on its standard error: events that it lost, and why it cannot run a script.
 
-/// What one line means.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Complaint {
-    /// So many events are missing, for this reason.
+    /// This number of events is missing, for this reason.
     Lost(&'static str, u64),
     /// This process lacks the privilege to trace the kernel.
     Privileges,
@@ -15,11 +15,11 @@ pub enum Complaint {
     NoMember,
     /// The kernel ended all tracing, because it was not read for too long or the system did not respond.
     Aborted,
-    /// Anything else.
+    /// Any other message.
     Other,
 }
 
-/// Reads a line. Its beginning, the name of the program, and its exact words differ between systems and releases.
+/// Reads a line. Its beginning (the name of the program) and its exact words differ between systems and releases.
 pub fn read(line: &str) -> Complaint {
     let has = |text: &str| line.contains(text);
     if has("requires additional privileges") {

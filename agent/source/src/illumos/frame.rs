@@ -1,29 +1,29 @@
-//! Frames: what a script prints each second, from `@begin` to `@end`.
+//! Frames: output of a script from `@begin` to `@end`, every ten seconds and when the agent asks for it.
 //!
-//! Fields are parted by tabs. `@c` is a count that only rises, `@g` a value of this moment, `@h` a table of `lquantize()` that
-//! follows. The text comes in pieces of any size, may be cut anywhere and may have anything in it: a half frame yields none, a
-//! line that cannot be read is counted and left out, and what is kept has a bound.
+//! Fields are separated by tabs. `@c` is a count that only rises, `@g` a value of this moment, `@h` the table of a `lquantize()` that
+//! follows. The text comes in pieces of any size, may be cut anywhere and may have anything in it. A half frame yields none, a line that
+//! cannot be read is counted and left out, and the memory has a bound.
 
 use std::collections::BTreeMap;
 
-/// A longer line is none of ours.
+/// Limit of a line: the scripts print no longer one.
 const MOST_LINE: usize = 2048;
-/// More lines than a frame has keys for.
+/// Limit of lines: no frame has as many keys.
 const MOST_KEYS: usize = 32_768;
-/// More rows than any table of ours has buckets.
+/// Limit of rows: no table of the scripts has as many buckets.
 const MOST_ROWS: u16 = 128;
 
 /// Rows of a table by bucket.
 pub type Table = Vec<(u16, u64)>;
 
-/// One frame. Keys are a name and its fields, parted by tabs.
+/// Values of a frame. A key is a name and its fields, separated by tabs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frame {
     /// The script's clock, in nanoseconds.
     pub at: u64,
-    /// What only rises.
+    /// Values that only rise.
     pub counts: BTreeMap<String, u64>,
-    /// What holds at this moment.
+    /// Values of this moment.
     pub gauges: BTreeMap<String, i64>,
     /// Histograms.
     pub tables: BTreeMap<String, Table>,
@@ -35,32 +35,32 @@ impl Frame {
     }
 }
 
-/// What a piece of text completed.
+/// Event that a piece of text completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The script of this name runs.
     Hello(String),
-    /// A whole frame.
+    /// A complete frame.
     Frame(Frame),
-    /// A slow operation: what follows `@slow` in its line.
+    /// A slow operation: the text behind `@slow` in its line.
     Slow(String),
 }
 
-/// Reads text as it comes.
+/// Parser of text that comes in pieces.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
-    /// The rest of a line that is too long.
+    /// True in the rest of a line that is too long.
     skipping: bool,
     open: Option<Frame>,
-    /// The table that rows belong to.
+    /// Key of the table to which rows belong.
     table: Option<String>,
-    /// Lines that could not be read, of frames or of nothing.
+    /// Number of lines that could not be read, within frames or outside.
     bad: u64,
 }
 
 impl Parser {
-    /// Takes the next piece, and hands what it completes to `done`.
+    /// Takes the next piece, and passes completed events to `done`.
     pub fn feed(&mut self, mut text: &[u8], done: &mut dyn FnMut(Event)) {
         while let Some(end) = text.iter().position(|&b| b == b'\n') {
             self.keep(&text[..end]);
@@ -78,12 +78,12 @@ impl Parser {
         self.keep(text);
     }
 
-    /// Lines that could not be read so far.
+    /// Number of lines so far that could not be read.
     pub fn bad(&self) -> u64 {
         self.bad
     }
 
-    /// Lines that were read and made no sense to whoever asked for them.
+    /// Adds lines that were read, and whose content the caller could not use.
     pub fn add_bad(&mut self, lines: u64) {
         self.bad += lines;
     }
@@ -111,7 +111,7 @@ impl Parser {
             return;
         }
         if let Some(at) = line.strip_prefix("@begin\t") {
-            // One that is still open has lost its end.
+            // A frame that is still open has lost its end.
             self.bad += u64::from(self.open.is_some());
             self.table = None;
             self.open = at.parse().ok().map(|at| Frame {
@@ -122,7 +122,7 @@ impl Parser {
             return;
         }
         if self.open.is_none() {
-            // Outside of frames dtrace prints what it likes: at its end all that it has.
+            // Lines outside of frames are ignored: at its end dtrace prints all aggregations.
             return;
         }
         if line == "@end" {
@@ -173,7 +173,7 @@ impl Parser {
         (!key.is_empty() && frame.keys() < MOST_KEYS).then_some(frame)
     }
 
-    /// `45 |@@@@   832`, or what stands around such rows.
+    /// Reads a row such as `45 |@@@@   832`, or a line around the rows.
     fn row(&mut self, line: &str) -> Option<()> {
         if line.is_empty() || line.starts_with("value ") {
             return Some(());
@@ -183,7 +183,7 @@ impl Parser {
         let number = rest.rsplit([' ', '|', '@']).next()?;
         let number: u64 = number.parse().ok()?;
         if number == 0 {
-            // The margins, `< 0` and `>= 110`, among them.
+            // Margins of the table, `< 0` and `>= 110`, among others.
             return Some(());
         }
         let bucket: u16 = value.trim().parse().ok()?;
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(all[0].counts, BTreeMap::from([("b".to_owned(), 2)]));
         assert_eq!(all[0].tables["t"], []);
         assert_eq!(parser.bad(), 6);
-        // Not text at all.
+        // Bytes that are no text.
         let all = frames(&mut parser, b"@begin\t1\n\xff\xfe\n@end\n@begin\tx\n@end\n");
         assert_eq!((all.len(), parser.bad()), (1, 8));
     }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(parser.bad(), 1 + 10);
     }
 
-    /// Text that is made of what frames are made of, and of anything else.
+    /// Generates random input from tokens of frames and arbitrary bytes.
     fn soup(x: &mut u64, out: &mut Vec<u8>) {
         const PARTS: [&[u8]; 17] = [
             b"@slow\t",
@@ -333,7 +333,7 @@ mod tests {
         assert!(whole > 0, "no frame in {inputs} inputs");
     }
 
-    /// Ten seconds of CPU time. `NFSCOPE_FUZZ_INPUTS` makes it longer, or shorter.
+    /// Runs for about ten seconds of CPU time. `NFSCOPE_FUZZ_INPUTS` sets another number of inputs.
     #[test]
     fn no_text_is_too_much_for_it() {
         let inputs = std::env::var("NFSCOPE_FUZZ_INPUTS");

@@ -1,5 +1,5 @@
-//! What the kernel counts by itself, as `kstat -p` prints it each second: `module:instance:name:statistic`, a tab and a value.
-//! `-T u` begins each set with a line of seconds.
+//! Counts of the kernel itself, as `kstat -p` prints them each second: `module:instance:name:statistic`, a tab and a value. `-T u` begins
+//! each set with a line of seconds.
 
 use super::child::Reader;
 use crate::clock::monotonic_ns;
@@ -8,10 +8,10 @@ use std::ops::Bound;
 
 /// Longer lines are left out.
 const MOST_LINE: usize = 512;
-/// Statistics of the largest server that has a processor or a disk for each thousand.
+/// Limit of statistics: the largest server with a thousand CPUs and a thousand disks has fewer.
 const MOST_VALUES: usize = 16_384;
 
-/// What is asked of `kstat`. It reads every instance whose module *or* name matches a pattern, so that none may be without a name.
+/// Arguments of `kstat`. It reads every instance whose module *or* name matches a pattern, so that each pattern must have a name.
 pub const ARGUMENTS: [&str; 12] = [
     "-p",
     "-T",
@@ -27,12 +27,12 @@ pub const ARGUMENTS: [&str; 12] = [
     "1",
 ];
 
-/// One set of values.
+/// A set of values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
-    /// When its first line came, on the clock of the scripts.
+    /// Time of its first line, on the clock of the scripts.
     pub at_ns: u64,
-    /// By module, name and statistic, and instance in front of the name where there are many.
+    /// Values by module, name and statistic, with the instance in front of the name where there are many.
     values: BTreeMap<String, f64>,
 }
 
@@ -42,7 +42,7 @@ impl Stats {
         self.values.get(name).copied()
     }
 
-    /// All statistics that begin with this: what follows, and the value.
+    /// All statistics that begin with `start`: the rest of the name, and the value.
     pub fn under<'a>(&'a self, start: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
         let from = (Bound::Included(start), Bound::Unbounded);
         let from = self.values.range::<str, _>(from);
@@ -56,7 +56,7 @@ impl Stats {
     }
 }
 
-/// Reads the text as it comes.
+/// Parser of text that comes in pieces.
 #[derive(Debug, Default)]
 pub struct Parser {
     line: Vec<u8>,
@@ -96,7 +96,7 @@ impl Reader for Parser {
 impl Parser {
     fn line(&mut self, line: &str, done: &mut dyn FnMut(Stats)) -> Option<()> {
         if line.is_empty() {
-            // Stands between two sets.
+            // Empty lines stand between two sets.
             return Some(());
         }
         if line.bytes().all(|b| b.is_ascii_digit()) {
@@ -111,7 +111,7 @@ impl Parser {
         }
         let (name, value) = line.split_once('\t')?;
         let open = self.open.as_mut()?;
-        // `class` and its like have words.
+        // Statistics such as `class` have words as values.
         if let Ok(value) = value.parse::<f64>()
             && value.is_finite()
             && open.values.len() < MOST_VALUES

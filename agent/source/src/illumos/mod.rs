@@ -1,4 +1,4 @@
-//! illumos: scripts that `dtrace` runs, and what `kstat` says of the kernel's own counts.
+//! illumos: scripts that `dtrace` runs, and the kernel's own counts by `kstat`.
 //!
 //! Both are children of the agent, and print text: the D language and these commands are the public interface of the system, and
 //! a child that fails takes nothing with it. [`scripts`] has the scripts, [`frame`] reads what they print, [`runner`] keeps the
@@ -9,6 +9,7 @@ mod child;
 mod complaint;
 mod frame;
 mod kstat;
+pub mod on_illumos;
 pub mod privileges;
 mod read;
 mod report;
@@ -40,15 +41,15 @@ use slow_ops::{Lines, Listening};
 use std::time::{Duration, Instant};
 pub use tools::Tools;
 
-/// For scripts to compile and to enable their probes.
+/// Time for scripts to compile and to enable their probes.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// Between two frames: the scripts print none that is asked for sooner.
+/// Time between two frames: the scripts ignore a request for a frame that comes sooner.
 const FRAME_INTERVAL: Duration = Duration::from_millis(250);
-/// Scripts that nobody has asked for long look once a second whether they shall print.
+/// Time to wait for a frame. Scripts without a recent request print with a delay of up to a second.
 const FRAME_TIMEOUT: Duration = Duration::from_millis(2500);
-/// A set of statistics is whole when the next begins, a second later.
+/// Time to wait for a set of statistics, which is complete when the next one begins, a second later.
 const KSTAT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Frames that are kept until they are taken.
+/// Frames that are held until they are taken.
 const KEEP: usize = 4;
 
 struct Illumos {
@@ -61,14 +62,14 @@ struct Illumos {
     published: read::rpc::Published,
     listening: Option<Listening>,
     began: Duration,
-    /// When frames were asked for last.
+    /// Time of the last request for frames.
     asked: Option<Instant>,
-    /// The moment of the last snapshot, and the frame that it was made of.
+    /// Time of the last snapshot, and of the frame that it was made of.
     last: Duration,
     last_frame: u64,
 }
 
-/// The words of the probes here.
+/// Words of the probes on illumos.
 pub const WORDS: [&str; 4] = ["nfsd", "sched", "zfs", "block"];
 
 /// See [`crate::start`].
@@ -171,7 +172,7 @@ impl Illumos {
         }
     }
 
-    /// Until every script prints, or has ended with nothing to try again at once.
+    /// Waits until every script prints, or has ended with nothing to try again at once.
     fn wait_for_scripts(&mut self) {
         let begun = Instant::now();
         loop {
@@ -184,19 +185,19 @@ impl Illumos {
             if left.is_zero() {
                 return;
             }
-            // One that has ended is noticed at the next tick.
+            // A script that has ended is noticed at the next tick.
             next.wait_for(left.min(Duration::from_millis(100)), |inbox| inbox.made > 0);
         }
     }
 
-    /// Asks every script for a frame.
+    /// Requests a frame from every script.
     fn ask(&mut self) {
         self.asked = Some(Instant::now());
-        // The scripts watch for it: nothing else sends this process the signal that is none.
+        // The scripts watch for signal 0 of this process to itself, which the agent sends for nothing else.
         let _ = rustix::process::test_kill_process(rustix::process::getpid());
     }
 
-    /// Asks every script for a frame until each has printed one. A single question may be in vain: somebody else's a moment ago.
+    /// Requests frames until each script has printed one. The scripts ignore a request that comes too soon after another one.
     fn wait_for_frames(&mut self) {
         if let Some(asked) = self.asked {
             std::thread::sleep(FRAME_INTERVAL.saturating_sub(asked.elapsed()));
@@ -255,7 +256,7 @@ impl Source for Illumos {
     fn peek(&mut self) -> Snapshot {
         self.wait_for_frames();
         let nfs = &self.scripts[0];
-        // Rates are over the time between two frames. Without one the clock goes on all the same.
+        // Rates are over the time between two frames. Without a new frame the clock goes on all the same.
         let at = match nfs.at_ns > self.last_frame {
             true => Duration::from_nanos(nfs.at_ns),
             false => clock::now(),
@@ -329,7 +330,7 @@ impl Source for Illumos {
             "NFS operations are not timed here; `nfscope check` says why"
         );
         match &mut self.listening {
-            // The latency is in the script, all else is looked at here.
+            // The script contains the latency; the other parts of the filter are applied in this process.
             Some(listening) if listening.over() == want.over => listening.change(want.clone()),
             _ => {
                 let new = Listening::new(want.clone(), Patience::USUAL);
@@ -367,24 +368,24 @@ impl Source for Illumos {
 /// The text of a script with all of its parts, for a person.
 ///
 /// # Errors
-/// A name that no script has: the names are listed.
+/// Lists the names, for a name that no script has.
 pub fn show(name: &str) -> anyhow::Result<String> {
     let all = || SCRIPTS.iter().chain([&SLOW]);
     let script = all().find(|s| s.name == name);
     let names = || all().map(|s| s.name).collect::<Vec<_>>().join(", ");
     let script =
         script.with_context(|| format!("no script is called {name}; there are {}", names()))?;
-    // Where it is run by hand nobody asks for frames.
+    // A script that is run by hand gets no requests for frames.
     Ok(script.text(Parts::ALL, "$pid"))
 }
 
-/// Parsers of texts, for those who try them.
+/// Parsers of texts, for fuzzing.
 #[cfg(test)]
 pub mod fuzzed {
     use crate::illumos::child::Reader;
     use crate::illumos::{frame, kstat, slow_ops};
 
-    /// What a text in these pieces completes.
+    /// Events that a text in these pieces completes.
     pub fn frames(pieces: &[&[u8]]) -> (Vec<frame::Event>, u64) {
         let (mut parser, mut all) = (frame::Parser::default(), Vec::new());
         for piece in pieces {
@@ -393,14 +394,14 @@ pub mod fuzzed {
         (all, parser.bad())
     }
 
-    /// How many slow operations a text completes.
+    /// Number of slow operations that a text completes.
     pub fn slow(text: &[u8]) -> usize {
         let (mut lines, mut count) = (slow_ops::Lines::new("secret".to_owned()), 0);
         lines.feed(text, &mut |_| count += 1);
         count
     }
 
-    /// How many sets of values a text completes.
+    /// Number of sets of values that a text completes.
     pub fn kstat(text: &[u8]) -> usize {
         let (mut parser, mut count) = (kstat::Parser::default(), 0);
         parser.feed(text, &mut |_| count += 1);

@@ -1,11 +1,11 @@
-//! Privileges of illumos: those that trace the kernel are left to the children. A process may do what its permitted set has, and
-//! what it executes gets its inheritable set, so that the agent gives up the former and keeps the latter.
+//! Privileges of illumos: those that trace the kernel are left to the children. A process may use its permitted set, and the programs that
+//! it executes get its inheritable set. The agent therefore gives up the former and keeps the latter.
 
-/// What `dtrace` needs beside the basic privileges.
+/// Privileges that `dtrace` needs beside the basic ones.
 #[cfg(target_os = "illumos")]
 const NAMES: &std::ffi::CStr = c"dtrace_kernel,dtrace_proc,dtrace_user";
 
-/// What this process keeps, for a person.
+/// Sentence on the privileges that this process keeps.
 pub fn kept(root: bool) -> &'static str {
     match root {
         true => "kept all privileges: root has them anyway",
@@ -15,10 +15,11 @@ pub fn kept(root: bool) -> &'static str {
     }
 }
 
-/// Leaves these privileges to children. Root keeps them: what it executes would get them all the same.
+/// Gives up these privileges in this process, but not for its children. Root keeps them: programs that it executes would get them all the
+/// same.
 ///
 /// # Errors
-/// Where the system refuses.
+/// Fails if the system refuses.
 #[cfg(target_os = "illumos")]
 pub fn leave_to_children() -> anyhow::Result<()> {
     if rustix::process::geteuid().is_root() {
@@ -32,15 +33,15 @@ pub fn leave_to_children() -> anyhow::Result<()> {
     })
 }
 
-/// What a process that only answers on open sockets does not need; the other basic privileges stay.
+/// Privileges that a process which only answers on open sockets does not need; the other basic privileges stay.
 #[cfg(target_os = "illumos")]
 const REST: &std::ffi::CStr =
     c"dtrace_kernel,dtrace_proc,dtrace_user,file_link_any,file_write,proc_exec,proc_fork,proc_info,proc_session";
 
-/// Takes from this process what it would need to start processes, look at others and write files.
+/// Gives up the privileges to start processes, look at others and write files.
 ///
 /// # Errors
-/// Where the system refuses.
+/// Fails if the system refuses.
 #[cfg(target_os = "illumos")]
 pub fn give_up_the_rest() -> anyhow::Result<()> {
     for set in [c"Inheritable", c"Limit", c"Permitted"] {
@@ -90,7 +91,7 @@ mod system {
             0 => Ok(()),
             _ => Err(Error::last_os_error()),
         };
-        // SAFETY: nobody has the set any more.
+        // SAFETY: no other code has the set any more.
         unsafe { priv_freeset(set) };
         result
     }

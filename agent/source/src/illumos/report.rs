@@ -1,5 +1,5 @@
-//! What somebody with a machine of illumos can send us: which scripts compile there, which probes exist, and how the scripts
-//! stand. Paths and addresses are left out of it; names of pools, exports and clients never reach these messages.
+//! Report that an admin of an illumos machine can send to the developers: which scripts compile there, which probes exist, and the state of
+//! the scripts. Paths and addresses are left out; names of pools, exports and clients never reach these messages.
 
 use super::child::{Child, Reader};
 use super::kstat::{self, Stats};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// For `dtrace` to compile a script, or to list probes.
+/// Time for `dtrace` to compile a script, or to list probes.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Two lines for each operation, and some.
+/// Limit of lines: two for each operation, and some more.
 const MOST_LINES: usize = 4096;
 /// Longer lines are cut.
 const MOST_LINE: usize = 1024;
@@ -45,7 +45,7 @@ impl Reader for Lines {
     }
 }
 
-/// What a `dtrace` printed, what it complained of, and whether it ended well.
+/// Result of a `dtrace`: its output, its messages, and true if it ended well.
 struct Ran {
     printed: Vec<String>,
     said: Vec<String>,
@@ -73,7 +73,7 @@ fn run(tools: &Tools, arguments: &[String], input: String) -> Ran {
     let begun = Instant::now();
     child.wait_for(TIMEOUT, |_| false);
     let mut status = child.ended();
-    // Its pipes are closed a moment before it can be waited for.
+    // The exit status may come a moment after the pipes are closed.
     while status.is_none() && begun.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(10));
         status = child.ended();
@@ -90,7 +90,7 @@ fn run(tools: &Tools, arguments: &[String], input: String) -> Ran {
     }
 }
 
-/// A message without paths and addresses.
+/// Removes paths and addresses from a message.
 fn plain(line: &str) -> String {
     let word = |word: &str| {
         let other = |c: char| !c.is_ascii_alphanumeric();
@@ -111,7 +111,7 @@ fn plain(line: &str) -> String {
     line.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Probes that the scripts name, each by itself.
+/// Single probes that the scripts name.
 fn named() -> BTreeSet<String> {
     let texts = SCRIPTS.iter().chain([&SLOW]);
     let texts: Vec<_> = texts.map(|s| s.text(Parts::ALL, "$pid")).collect();
@@ -137,7 +137,7 @@ fn listed(line: &str) -> Option<[&str; 4]> {
     }
 }
 
-/// Whether a probe is what a description asks for, as `*` in it allows.
+/// True if a probe matches a description, which may have a `*` in a part.
 fn matches(description: &str, probe: [&str; 4]) -> bool {
     description.split(':').zip(probe).all(|(wanted, is)| {
         let Some((start, end)) = wanted.split_once('*') else {
@@ -203,7 +203,7 @@ pub fn report(tools: &Tools) -> IllumosReport {
     }
 }
 
-/// How many statistics there are of each kind that is asked for.
+/// Number of statistics of each kind that the agent reads.
 fn statistics(tools: &Tools) -> BTreeMap<String, usize> {
     let arguments = kstat::ARGUMENTS.map(str::to_owned);
     let parser = kstat::Parser::default();
@@ -213,7 +213,7 @@ fn statistics(tools: &Tools) -> BTreeMap<String, usize> {
     child.wait_for(super::KSTAT_TIMEOUT, |inbox| inbox.made > 0);
     let newest: Option<Stats> = child.inbox().values.pop_back();
     for (name, _) in newest.iter().flat_map(Stats::all) {
-        // Instances and the names of disks are nobody's business.
+        // Instances and the names of disks are left out, because they are private to the host.
         let parts: Vec<_> = name.split(':').collect();
         let kind = match parts[..] {
             [module @ ("nfs" | "unix"), _, name, _] => format!("{module}:{name}"),

@@ -1,25 +1,25 @@
-//! Keeps a process running: starts it, notices when it ends or says nothing for too long, and starts it again, later each time.
+//! Keeps a process running: starts it, notices when it ends or is silent for too long, and starts it again, later each time.
 
 use super::child::Child;
 use super::complaint::Complaint;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How patient a runner is.
+/// Time limits of a runner.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// For the first sign of life: compiling a script and enabling its probes takes a while.
+    /// Time until the first value: compiling a script and enabling its probes takes a while.
     pub start: Duration,
-    /// For the next one. Scripts print each ten seconds at least, and `kstat` each second.
+    /// Time between two values. Scripts print at least every ten seconds, and `kstat` each second.
     pub silence: Duration,
-    /// Before the first restart; each further one waits twice as long.
+    /// Wait before the first restart; each further wait is twice as long.
     pub first_restart: Duration,
-    /// The longest wait before a restart. A process that ran for so long has recovered.
+    /// Longest wait before a restart. A process that ran for this time has recovered.
     pub last_restart: Duration,
 }
 
 impl Patience {
-    /// That of the agent.
+    /// Time limits of the agent.
     pub const USUAL: Patience = Patience {
         start: Duration::from_secs(120),
         silence: Duration::from_secs(25),
@@ -37,12 +37,12 @@ impl Patience {
     }
 }
 
-/// Why a process does not run.
+/// Reason why a process does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// In a line, for a person.
+    /// Reason in a line, for a person.
     pub why: String,
-    /// What the line means.
+    /// Meaning of the line.
     pub fault: Option<Complaint>,
 }
 
@@ -55,23 +55,23 @@ pub struct Runner<T> {
     failure: Option<Failure>,
     failures: u32,
     restart_at: Option<Instant>,
-    /// Of processes that have ended.
+    /// Lost events of processes that have ended.
     lost: BTreeMap<&'static str, u64>,
 }
 
-/// What a [`Runner::tick`] changed.
+/// Change that a [`Runner::tick`] made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing.
+    /// No change.
     Same,
     /// A process was started.
     Started,
-    /// The process has ended, or was ended. What it made has been taken before.
+    /// The process has ended, or was ended. Its values have been taken before.
     Ended,
 }
 
 impl<T: Send + 'static> Runner<T> {
-    /// Nothing runs yet: the first [`tick`](Runner::tick) starts it.
+    /// Makes a runner without a process: the first [`tick`](Runner::tick) starts it.
     pub fn new(patience: Patience) -> Self {
         Runner {
             patience,
@@ -84,7 +84,7 @@ impl<T: Send + 'static> Runner<T> {
         }
     }
 
-    /// Does what is due at this moment, and hands what the process has made to `take`.
+    /// Does the work that is due at this moment, and passes the values of the process to `take`.
     pub fn tick(
         &mut self,
         now: Instant,
@@ -149,7 +149,7 @@ impl<T: Send + 'static> Runner<T> {
         self.failure = Some(Failure { why, fault });
     }
 
-    /// Starts it again at the next tick, whatever it was waiting for.
+    /// Restarts the process at the next tick, without any further wait.
     pub fn hurry(&mut self) {
         self.restart_at = None;
     }
@@ -160,7 +160,7 @@ impl<T: Send + 'static> Runner<T> {
         self.restart_at = None;
     }
 
-    /// The process goes, and what it lost stays.
+    /// Ends the process, and keeps the number of events that it lost.
     fn end(&mut self) {
         self.lost = self.lost();
         self.child = None;
@@ -171,12 +171,12 @@ impl<T: Send + 'static> Runner<T> {
         self.child.as_ref()
     }
 
-    /// True once the running process has made something.
+    /// True if the running process has made a value.
     pub fn runs(&self) -> bool {
         self.child().is_some_and(|c| c.inbox().made > 0)
     }
 
-    /// Why it does not run; of a process that has only just been started why the one before ended.
+    /// Reason why the process does not run. Just after a restart it is the reason why the last process ended.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_ref()
     }
@@ -224,7 +224,7 @@ mod tests {
     fn ended(r: &Runner<Vec<u8>>) {
         let minute = Duration::from_secs(60);
         r.child().unwrap().wait_for(minute, |inbox| inbox.open == 0);
-        // Its pipes are closed a moment before it can be waited for.
+        // The exit status may come a moment after the pipes are closed.
         std::thread::sleep(Duration::from_millis(50));
     }
 
@@ -305,7 +305,7 @@ mod tests {
         ended(&r);
         while r.tick(now, || unreachable!(), drop) != Step::Ended {}
         assert_eq!(r.lost()["drops"], 40_000);
-        // None of that says why it ended.
+        // None of these lines says why the process ended.
         assert!(r.failure().unwrap().why.starts_with("it ended: exit"));
     }
 }

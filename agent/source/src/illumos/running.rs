@@ -1,4 +1,4 @@
-//! One script that runs all the time: its process, what it adds up to, and what of it this host lacks.
+//! A script that runs all the time: its process, its totals, and the parts that this host lacks.
 
 use super::child::{Child, Reader};
 use super::complaint::Complaint;
@@ -12,24 +12,25 @@ use super::totals::Totals;
 use crate::clock::monotonic_ns;
 use std::time::Instant;
 
-/// Frames that are kept until they are taken.
+/// Frames that are held until they are taken.
 const KEEP: usize = 4;
-/// A script keeps a line for each thread that ever had an operation. With more of them it is started anew, when none has one.
+/// A script keeps a line for each thread that ever had an operation. With more threads it is restarted, as soon as no thread has an
+/// operation in hand.
 const MOST_THREADS: usize = 4096;
 
 /// A script and its process.
 pub struct Running {
-    /// Which one.
+    /// The script.
     pub script: &'static Script,
-    /// Its process.
+    /// The process of the script.
     pub runner: Runner<Event>,
-    /// What its frames add up to.
+    /// Totals of its frames.
     pub totals: Totals,
-    /// When its last frame came.
+    /// Time of its last frame.
     pub at_ns: u64,
 }
 
-/// Reads the text of scripts. A frame's values are those of the moment at which `dtrace` prints it, as good as at once.
+/// Reads the text of scripts. A frame's values are those of the moment at which `dtrace` prints it, and the agent reads it nearly at once.
 impl Reader for Parser {
     type Value = Event;
 
@@ -48,8 +49,8 @@ impl Reader for Parser {
     }
 }
 
-/// The arguments by which `dtrace` takes a script from its standard input. As an argument, `dtrace` would repeat the whole of it in
-/// front of each message.
+/// Arguments with which `dtrace` reads a script from its standard input. If the script were an argument, `dtrace` would repeat the whole of
+/// it in front of each message.
 pub fn dtrace_arguments(more: &[&str]) -> Vec<String> {
     let options = OPTIONS.iter().chain(more).flat_map(|option| ["-x", option]);
     let all = options.chain(["-s", "/dev/stdin"]);
@@ -69,7 +70,7 @@ pub fn dtrace<R: Reader>(
 }
 
 impl Running {
-    /// Nothing runs yet.
+    /// Makes a script without a process.
     pub fn new(script: &'static Script, patience: Patience) -> Running {
         Running {
             script,
@@ -79,7 +80,7 @@ impl Running {
         }
     }
 
-    /// Does what is due, and takes what the script has printed.
+    /// Does the work that is due, and takes the frames of the script.
     pub fn tick(&mut self, tools: &Tools, parts: &mut Parts, kernel: &mut Kernel) {
         let Running {
             script,
@@ -110,7 +111,7 @@ impl Running {
         }
     }
 
-    /// What it says of threads.
+    /// Totals of the script for threads, and the time of its last frame.
     pub fn told(&self) -> Told<'_> {
         Told {
             totals: &self.totals,
@@ -118,7 +119,7 @@ impl Running {
         }
     }
 
-    /// What this host lacks of a script is left out of it.
+    /// Removes the parts from the script that this host lacks.
     fn leave_out(&mut self, parts: &mut Parts) {
         let Some(failure) = self.runner.failure() else {
             return;

@@ -1,40 +1,40 @@
-//! The D scripts: their text, made of the files in `probes/dtrace/` and of the bucket edges that C and Rust share.
+//! The D scripts. Their text is made of the files in `probes/dtrace/` and of the bucket edges that C and Rust share.
 //!
-//! A file may have, each on a line of its own, `/*if WORD*/` or `/*each v3*/` up to its `/*end*/`: lines for hosts that have
-//! something, and lines for each operation of a version, with `$OP` and `$NUMBER` in place of its name and number.
-//! `/*include NAME*/` stands for the lines of another file. `TIME_BUCKET(x)` and its like stand for the bucket of a value, as
-//! one expression that compares seven times, and `AGENT` for the process that asks for frames.
+//! A file may have `/*if WORD*/` or `/*each v3*/` up to its `/*end*/`, each on a line of its own. The first stands around lines for hosts
+//! that have WORD. The second stands around lines for each operation of a version, with `$OP` and `$NUMBER` in place of its name and
+//! number. `/*include NAME*/` stands for the lines of another file. `TIME_BUCKET(x)` and its like stand for the bucket of a value, as one
+//! expression that compares seven times, and `AGENT` for the process that asks for frames.
 
 use nfscope_model::{Scheme, op};
 use std::fmt::Write;
 
-/// The one table that the BPF programs' is made of, too. The crate that has it is for Linux alone.
+/// Edges from the table of the BPF programs. The crate that contains the table is for Linux alone.
 #[path = "../../../../probes/src/time_edges.rs"]
 #[allow(dead_code)]
 mod edges;
 use edges::edges_ns;
 
-/// What of a script a host has.
+/// Parts of the scripts that a host supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Phases of operations: what their threads wait for.
     pub phases: bool,
-    /// Functions of ZFS, by which these tell a wait for the log, for a disk and for the throttle from other sleep.
+    /// Functions of ZFS, by which phases distinguish a wait for the log, for a disk and for the throttle from other sleep.
     pub zfs: bool,
-    /// A function of doors, by which they tell a wait for a daemon.
+    /// A function of doors, by which phases distinguish a wait for a daemon.
     pub upcalls: bool,
-    /// Functions of the NFS server, by which they tell a wait for a delegation.
+    /// Functions of the NFS server, by which phases distinguish a wait for a delegation.
     pub recalls: bool,
-    /// A function of the kernel, by which they tell a wait for memory.
+    /// A function of the kernel, by which phases distinguish a wait for memory.
     pub reclaim: bool,
-    /// Members of the pool of threads, which tell whether one is free.
+    /// Members of the pool of threads, which show if a thread is free.
     pub idle: bool,
     /// Exports in the arguments of operations: since February 2020.
     pub exports: bool,
 }
 
 impl Parts {
-    /// All of them.
+    /// All parts.
     pub const ALL: Parts = Parts {
         phases: true,
         zfs: true,
@@ -45,7 +45,7 @@ impl Parts {
         exports: true,
     };
 
-    /// Leaves out what this message of the compiler says to be missing here; false where that is no part.
+    /// Leaves out the part that is missing here according to this message of the compiler; returns false if the message names no part.
     pub fn leave_out(&mut self, why: &str) -> bool {
         let parts: [(&[&str], &mut bool); 7] = [
             (&["zil_commit", "zio_wait", "dmu_tx_wait"], &mut self.zfs),
@@ -82,25 +82,25 @@ impl Parts {
     }
 }
 
-/// One script, which one process runs.
+/// A script, which runs in a process of its own.
 #[derive(Debug)]
 pub struct Script {
-    /// Its name, which is the program's among the probes.
+    /// Name of the script, which is also its program's name among the probes.
     pub name: &'static str,
-    /// The probe's word.
+    /// Word of the probe.
     pub probe: &'static str,
-    /// The probes that it enables, in short.
+    /// Probes that the script enables, in short.
     pub hooks: &'static str,
-    /// What it gives, in one line.
+    /// Data that the script gives, in one line.
     pub gives: &'static str,
-    /// True where NFS operations cannot be timed without it.
+    /// True if NFS operations cannot be timed without the script.
     pub required: bool,
-    /// The kernel module that has its probes, and when that is loaded.
+    /// Kernel module that has its probes, and when that module is loaded.
     pub module: &'static str,
     file: &'static str,
 }
 
-/// Every script; the one for operations first.
+/// All scripts; the one for operations first.
 pub static SCRIPTS: [Script; 5] = [
     Script {
         name: "nfs",
@@ -149,7 +149,7 @@ pub static SCRIPTS: [Script; 5] = [
     },
 ];
 
-/// Slow operations: runs only while somebody asks for them.
+/// Script of slow operations. It runs only while there is a subscriber.
 pub static SLOW: Script = Script {
     name: "slow",
     probe: "nfsd",
@@ -171,7 +171,7 @@ pub const OPTIONS: [&str; 7] = [
     "droptags",
 ];
 
-/// What several scripts have in common.
+/// Files that several scripts include.
 const COMMON: [(&str, &str); 4] = [
     ("frame", include_str!("../../../../probes/dtrace/frame.d")),
     (
@@ -186,7 +186,7 @@ const COMMON: [(&str, &str); 4] = [
 ];
 
 impl Script {
-    /// The text that `dtrace` compiles. `agent`: the process that asks for frames, as D writes it.
+    /// Text that `dtrace` compiles. `agent` is the process that asks for frames, as D writes it.
     pub fn text(&self, parts: Parts, agent: &str) -> String {
         let mut out = String::new();
         expand(&mut self.file.lines(), parts, None, true, &mut out);
@@ -194,7 +194,7 @@ impl Script {
     }
 }
 
-/// Copies lines up to the end of this part; `keep` false where it is left out.
+/// Copies lines up to the end of this part; `keep` is false if the part is left out.
 fn expand<'a>(
     lines: &mut (impl Iterator<Item = &'a str> + Clone),
     parts: Parts,
@@ -233,15 +233,15 @@ fn expand<'a>(
     }
 }
 
-/// Of NFSv4 the operations of version 4.0, which RFC 7530 numbers from 3 to 39.
+/// Operations of NFSv4.0, which RFC 7530 numbers from 3 to 39.
 const V4_FIRST: usize = 3;
 const V4: &[&str] = op::V4_OPS.split_at(37).0;
 
-/// Operations whose probes have arguments, as the probes are called, with their numbers. NULL has none. What the probes of
-/// versions behind 4.0 pass is not part of any provider's description.
+/// Operations whose probes have arguments, by the names of the probes, with their numbers. NULL has no arguments. The arguments of probes
+/// for versions after 4.0 are not part of any provider's description.
 pub fn operations(version: &str) -> impl Iterator<Item = (usize, String)> {
     let (first, all) = match version {
-        // There is no probe of NULL.
+        // NULL has no probe.
         "v3" => (1, &op::V3_PROCS[1..]),
         "v4" => (V4_FIRST, V4),
         other => unreachable!("/*each {other}*/ in a script of ours"),
@@ -250,7 +250,7 @@ pub fn operations(version: &str) -> impl Iterator<Item = (usize, String)> {
     all.iter().enumerate().map(named)
 }
 
-/// The operation of a version with this number in a script; `None` for one that has none there.
+/// Operation of a version with this number in a script; `None` for a number without an operation.
 pub fn op_by_number(version: &str, number: usize) -> Option<&'static str> {
     match version {
         "3" => op::V3_PROCS.get(number).copied(),
@@ -258,7 +258,7 @@ pub fn op_by_number(version: &str, number: usize) -> Option<&'static str> {
     }
 }
 
-/// The operation of a probe, as in the label `op`; `None` for a name that is none.
+/// Operation of a probe, as in the label `op`; `None` if the name is no operation's.
 pub fn op_of(probe: &str) -> Option<&'static str> {
     let name = probe.strip_suffix("-done")?;
     let name = name.strip_prefix("op-").unwrap_or(name).replace('-', "_");
@@ -290,7 +290,7 @@ fn substitute(text: &str) -> String {
     text
 }
 
-/// The bucket of `value`: the first whose edge is not below it, found by halving. `first` is the number of the first edge.
+/// Expression for the bucket of `value`: the first whose edge is not below it, found by halving. `first` is the number of the first edge.
 fn bucket(edges: &[u64], first: usize, value: &str) -> String {
     if edges.is_empty() {
         return first.to_string();
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(operations("v4").nth(17).unwrap().1, "open-confirm");
     }
 
-    /// What the expression says, worked out by hand.
+    /// Evaluates the expression by hand.
     fn evaluate(tree: &str, value: u64) -> usize {
         let Some(inner) = tree.strip_prefix('(') else {
             return tree.parse().unwrap();
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Each function and member that the compiler may miss is in its part only, and the rest compiles without it.
+    /// Functions and members that the compiler may miss are in their part only, and the rest compiles without it.
     #[test]
     fn what_the_compiler_misses_is_left_out() {
         for word in [

@@ -1,4 +1,4 @@
-//! Slow operations: a script of its own, which runs while somebody asks for them.
+//! Slow operations: a script of its own, which runs while there is a subscriber.
 
 use super::child::{Child, Reader};
 use super::frame::{Event, Parser};
@@ -12,13 +12,13 @@ use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Operations that are kept until they are taken, twenty times a second.
+/// Operations that are held until they are taken, twenty times a second.
 pub const KEEP: usize = 10_000;
 
-/// What the script prints.
+/// Line of the script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line {
-    /// It runs.
+    /// The script runs.
     Hello,
     /// An operation.
     Slow(Box<SlowOp>),
@@ -32,8 +32,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Of the script whose lines have this word. Other lines are made up: a client chooses the names of its files, and a name may have
-    /// the end of a line in it.
+    /// Makes a parser for the script whose lines have this word. Lines without it are forged: a client chooses the names of its files, and
+    /// a name may contain the end of a line.
     pub fn new(secret: String) -> Lines {
         Lines {
             parser: Parser::default(),
@@ -42,7 +42,7 @@ impl Lines {
     }
 }
 
-/// A word that nobody can guess, for one start of the script.
+/// Random word for one start of the script, which no client can guess.
 pub fn secret() -> String {
     // The keys of the hash are random.
     let half = || RandomState::new().build_hasher().finish();
@@ -75,8 +75,8 @@ impl Reader for Lines {
     }
 }
 
-/// Time of day, version, probe, duration, status, bytes, stability, client, phases, length of the export, export, path. The last
-/// two may have anything in them but the end of a line.
+/// Reads the fields of a line: time of day, version, probe, duration, status, bytes, stability, client, phases, length of the export,
+/// export and path. The last two may have any character in them but the end of a line.
 fn decode(line: &str) -> Option<SlowOp> {
     let fields: Vec<_> = line.splitn(11, '\t').collect();
     let [
@@ -111,6 +111,7 @@ fn decode(line: &str) -> Option<SlowOp> {
         dataset: None,
         inode: None,
         path: Some(path.to_owned()).filter(|p| p.starts_with('/')),
+        xid: None,
         bytes: matches!(op, "read" | "write").then_some(bytes),
         stability: stability.filter(|_| op == "write").map(|s| (*s).to_owned()),
         status: match code.parse().ok()? {
@@ -125,7 +126,7 @@ fn decode(line: &str) -> Option<SlowOp> {
     })
 }
 
-/// Nanoseconds of each wait, in the order of the script. On a CPU is what is left of the duration.
+/// Durations of each wait, in the order of the script. CPU time is the rest of the duration.
 fn split(text: &str, duration: Duration) -> Option<OpPhases> {
     let all: Option<Vec<u64>> = text.split(',').map(|ns| ns.parse().ok()).collect();
     let all: Vec<_> = all?.into_iter().map(Duration::from_nanos).collect();
@@ -148,19 +149,19 @@ fn split(text: &str, duration: Duration) -> Option<OpPhases> {
     })
 }
 
-/// Somebody asks for slow operations.
+/// Subscription to slow operations.
 #[derive(Debug)]
 pub struct Listening {
     filter: SlowFilter,
     runner: Runner<Line>,
-    /// When the second began that is counted, and how many operations it had.
+    /// Begin of the current second, and number of operations in it.
     second: (Instant, u32),
-    /// What of the running process was left out so far.
+    /// Operations of the running process that were left out so far.
     left_out: u64,
 }
 
 impl Listening {
-    /// Nothing runs before the first [`take`](Listening::take).
+    /// Makes a subscription. The script starts with the first [`take`](Listening::take).
     pub fn new(filter: SlowFilter, patience: Patience) -> Listening {
         Listening {
             filter,
@@ -170,27 +171,27 @@ impl Listening {
         }
     }
 
-    /// Nobody asks any more. A script that is compiled just then takes a while to end, for which nobody waits.
+    /// Ends the subscription. A script that is being compiled takes a while to end, so that a thread waits for it.
     pub fn end(self) {
         std::thread::spawn(move || drop(self));
     }
 
-    /// The latency from which on operations are asked for.
+    /// Latency above which operations are requested.
     pub fn over(&self) -> Duration {
         self.filter.over
     }
 
-    /// Asks for others of the same latency.
+    /// Changes the filter, but for its latency.
     pub fn change(&mut self, filter: SlowFilter) {
         self.filter = filter;
     }
 
-    /// The process.
+    /// The process of the script.
     pub fn runner(&self) -> &Runner<Line> {
         &self.runner
     }
 
-    /// What has come since the last call; `start` starts the script.
+    /// Operations since the last call; `start` starts the script.
     pub fn take(&mut self, start: impl FnOnce() -> std::io::Result<Child<Line>>) -> SlowBatch {
         let mut batch = SlowBatch::default();
         let now = Instant::now();
@@ -275,14 +276,14 @@ mod tests {
         assert_eq!((&op.path, op.phases), (&None, None));
     }
 
-    /// Nothing may be slow for long: the script says each ten seconds that it runs, and is silent in between.
+    /// A script may find no slow operation for a long time: then it only prints every ten seconds that it runs.
     #[test]
     fn a_script_without_slow_operations_is_not_ended() {
         let heartbeat = "profile:::tick-10s\n{\n\tprintf(\"@hello\\tslow\\n\");\n}\n";
         for parts in [Parts::ALL, PARTS_NONE] {
             assert!(SLOW.text(parts, "17").contains(heartbeat));
         }
-        // Ten times as fast, and as impatient, on a machine that may be busy.
+        // The test runs ten times as fast, with a tenth of the time limit, on a machine that may be busy.
         let patience = Patience {
             silence: Patience::USUAL.silence / 10,
             ..Patience::USUAL
@@ -330,7 +331,7 @@ mod tests {
         let paths: Vec<_> = all.iter().filter_map(path).collect();
         assert_eq!((paths.len(), bad), (2, 3), "{paths:?}");
         assert_eq!(paths, ["/e/first", "/e/last"]);
-        // Each start has a word of its own, which the script prints.
+        // Each start of the script has a random word, which the script prints.
         let words = [secret(), secret()];
         assert!(words[0] != words[1] && words[0].len() == 32, "{words:?}");
         let text = SLOW.text(Parts::ALL, "17");

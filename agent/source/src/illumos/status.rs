@@ -1,4 +1,4 @@
-//! How the scripts stand, in the words of the probes, and what no script can tell.
+//! State of the scripts as probes, and NFS that no script measures.
 
 use super::complaint::Complaint;
 use super::runner::Failure;
@@ -6,7 +6,7 @@ use super::scripts::{Parts, Script};
 use nfscope_model::host_report::Unseen;
 use nfscope_model::{ProbeState, ProbeStatus};
 
-/// What lets a process trace the kernel.
+/// Ways to give a process the right to trace the kernel.
 pub const PRIVILEGES: &str = "run it by pfexec as a user with the profile Primary Administrator, as root, or as the service of \
     deploy/smf/nfscope.xml, which has the privileges dtrace_kernel, dtrace_proc and dtrace_user";
 
@@ -32,7 +32,7 @@ fn stands(runs: bool, failure: Option<&Failure>, module: &str) -> (ProbeState, S
     }
 }
 
-/// The status of a script.
+/// Status of a script.
 pub fn of_script(
     script: &Script,
     runs: bool,
@@ -56,7 +56,7 @@ pub fn of_script(
     }
 }
 
-/// Phases are measured by the script for operations, and have a probe of their own elsewhere.
+/// Status of the phases. On illumos the script for operations measures them; on Linux they have a probe of their own.
 pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
     let (mut state, mut reason) = (nfs.state, nfs.reason.clone());
     if !parts.phases {
@@ -84,7 +84,7 @@ pub fn of_phases(nfs: &ProbeStatus, parts: Parts) -> ProbeStatus {
     }
 }
 
-/// Rare waits that are told from other sleep where the kernel has their functions.
+/// Status of rare waits, which are distinguished from other sleep if the kernel has their functions.
 pub fn of_waits(phases: &ProbeStatus, parts: Parts) -> Vec<ProbeStatus> {
     let all = [
         (
@@ -115,7 +115,7 @@ pub fn of_waits(phases: &ProbeStatus, parts: Parts) -> Vec<ProbeStatus> {
     let status = |(program, there, functions, gives): (&str, bool, &str, &str)| {
         let missing = format!("{functions} cannot be traced: these waits count as lock");
         let (state, reason) = match phases.state {
-            // Of the log and of disks.
+            // The state is that of waits for the log and disks.
             ProbeState::Attached | ProbeState::Fallback if there => {
                 (ProbeState::Attached, String::new())
             }
@@ -139,7 +139,7 @@ pub fn of_waits(phases: &ProbeStatus, parts: Parts) -> Vec<ProbeStatus> {
     all.into_iter().map(status).collect()
 }
 
-/// The kernel's own counts.
+/// Status of the kernel's own counts.
 pub fn of_kstat(runs: bool, failure: Option<&Failure>) -> ProbeStatus {
     let (state, reason, fix) = stands(runs, failure, "the kernel");
     ProbeStatus {
@@ -154,7 +154,7 @@ pub fn of_kstat(runs: bool, failure: Option<&Failure>) -> ProbeStatus {
     }
 }
 
-/// What has no probe here.
+/// Parts of NFS without a probe on illumos.
 pub fn unseen() -> Vec<Unseen> {
     let all = [
         (
@@ -209,7 +209,7 @@ mod tests {
         let (state, _, fix) = of(false, Some(Some(Complaint::NoProbe)));
         assert_eq!(state, ProbeState::Waiting);
         assert!(fix.contains("nfssrv"), "{fix}");
-        // Of one that runs again nobody needs to know why the one before ended.
+        // A process that runs again needs no reason why the last one ended.
         assert_eq!(
             of(true, Some(None)),
             (ProbeState::Attached, String::new(), String::new())

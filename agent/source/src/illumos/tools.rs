@@ -1,10 +1,10 @@
-//! The two programs that this source runs, and where they are.
+//! Paths of the two programs that this source runs.
 
 use std::env;
 use std::ffi::OsString;
 
-/// Names another `dtrace`. Where it is set, this source is used on any operating system: a program with that name then plays
-/// the one of illumos.
+/// Names another `dtrace`. If it is set, this source is used on any operating system: a program with that name then plays the `dtrace` of
+/// illumos.
 pub const DTRACE: &str = "NFSCOPE_DTRACE";
 /// Names another `kstat`, as [`DTRACE`] does.
 pub const KSTAT: &str = "NFSCOPE_KSTAT";
@@ -19,7 +19,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Those that the environment names, or illumos's own; `None` on another operating system without such a name.
+    /// Programs that the environment names, or those of illumos; `None` on another operating system if the environment names none.
     pub fn find() -> Option<Tools> {
         let named = env::var_os(DTRACE).filter(|p| !p.is_empty());
         if named.is_none() && !cfg!(target_os = "illumos") {

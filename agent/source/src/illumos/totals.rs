@@ -1,18 +1,18 @@
-//! What the frames of one script add up to, over all processes that ran it: a process that ends takes its counts along, and the
-//! next one begins with zero.
+//! Sums of the frames of a script over all processes that ran it: a process that ends takes its counts along, and the next one begins with
+//! zero.
 
 use super::frame::{Frame, Table};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Names beyond these are not kept, so that clients who come and go cannot fill the memory.
+/// Limit of names, so that clients who come and go cannot fill the memory.
 const MOST_KEYS: usize = 65_536;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Total {
-    /// Of processes that have ended.
+    /// Count of processes that have ended.
     before: u64,
-    /// Of the one that runs.
+    /// Count of the process that runs.
     now: u64,
 }
 
@@ -36,7 +36,7 @@ impl Totals {
         for (key, value) in &frame.counts {
             if self.counts.contains_key(key) || self.counts.len() < MOST_KEYS {
                 let total = self.counts.entry(key.clone()).or_default();
-                // Counts of one process never fall.
+                // A count of one process never falls.
                 total.now = total.now.max(*value);
             }
         }
@@ -56,7 +56,7 @@ impl Totals {
         }
     }
 
-    /// The process has ended: the next one begins anew.
+    /// Notes that the process has ended: the next one begins with zero.
     pub fn restart(&mut self) {
         let all = self.tables.values_mut().flat_map(BTreeMap::values_mut);
         for total in self.counts.values_mut().chain(all) {
@@ -66,7 +66,7 @@ impl Totals {
         self.gauges.clear();
     }
 
-    /// The count of this key; 0 where there was none.
+    /// Count of this key; 0 if it has none.
     pub fn count(&self, key: &str) -> u64 {
         self.counts.get(key).map_or(0, |t| t.all())
     }
@@ -94,7 +94,7 @@ impl Totals {
         })
     }
 
-    /// The histogram of a key; empty where there was none.
+    /// Histogram of a key; empty if it has none.
     pub fn table(&self, key: &str) -> Table {
         let rows = self.tables.get(key).into_iter().flatten();
         rows.map(|(bucket, t)| (*bucket, t.all())).collect()
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(totals.counts("n").collect::<Vec<_>>(), [(vec!["a"], 9)]);
         let tables: Vec<_> = totals.tables("t").collect();
         assert_eq!(tables, [(vec!["3", "x"], vec![(1, 3), (4, 2)])]);
-        // A key that is missing in a frame keeps what it had.
+        // A key that is missing in a frame keeps its value.
         totals.add(&Frame::default());
         assert_eq!(totals.count("n\ta"), 9);
     }

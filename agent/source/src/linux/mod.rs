@@ -1,7 +1,7 @@
-//! Linux: eBPF probes by libbpf, and what the kernel counts by itself under /proc.
+//! Linux: eBPF probes by libbpf, and the kernel's own counts under /proc.
 //!
-//! Facts (what the host has) make a plan (what is loaded, and why not) that [`load`] puts into effect; [`read`] turns maps
-//! into a snapshot. Each folder uses only those before it: [`host`], [`load`], [`read`], and this file and [`watched`] above them.
+//! Facts about the host make a plan of what is loaded, and why other parts are not; [`load`] puts it into effect. [`read`] turns maps into
+//! a snapshot. Each folder uses only those before it: [`host`], [`load`], [`read`], and this file and [`watched`] above them.
 
 pub mod host;
 pub mod load;
@@ -17,6 +17,7 @@ use host::facts::Facts;
 use host::file_handle::Exports;
 use host::nfs4_state::Nfs4State;
 use host::procfs::KernelCounts;
+use host::server_state::ServerState;
 use host::{cpu, exports, file_handle, mountstats, unseen};
 use load::attach::{self, Attached};
 use load::detach::Detached;
@@ -25,7 +26,7 @@ use load::object::{self, Loaded};
 use load::program::{Build, Probe};
 use load::program_table::{CLIENT_RPC_END, LOG_WAITS, PROBES};
 use nfscope_model::family;
-use nfscope_model::host_report::{Fact, Report, Verdict};
+use nfscope_model::host_report::{Exported, Fact, Report, Verdict};
 use nfscope_model::{BreakdownBatch, BreakdownWant, HeldRequests, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
 use read::block::Predecessors;
@@ -65,15 +66,16 @@ struct Linux {
     coverage: Coverage,
     zfs: Zfs,
     nfs4_state: Nfs4State,
+    server_state: ServerState,
     lockd: lockd::Waiting,
     unsafe_writes: UnsafeWrites,
     watched: Watched,
     detached: Detached,
-    /// Keeps the kernel's run-time statistics on.
+    /// Descriptor that keeps the kernel's run-time statistics on.
     _statistics: Option<OwnedFd>,
 }
 
-/// What there is on this host, and what tests and measurements change of it.
+/// Facts about this host, with the changes that tests and measurements make.
 fn facts(options: &Options) -> Facts {
     Facts::gather().skipping(options.skip_one_in)
 }
@@ -115,6 +117,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         coverage: Coverage::default(),
         zfs: Zfs::default(),
         nfs4_state: Nfs4State::default(),
+        server_state: ServerState::default(),
         lockd: lockd::Waiting::default(),
         unsafe_writes: UnsafeWrites::default(),
         watched: Watched::default(),
@@ -131,7 +134,8 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
     }))
 }
 
-/// Probes that serve phases alone; those of logs measure the waits of threads, too. And those of a client where nobody asks.
+/// Probes to leave out: those for phases alone, if phases are off (probes of logs also measure the waits of threads), and those of a
+/// client, if it is not observed.
 fn without(options: &Options) -> &'static [&'static str] {
     match (options.phases, options.client) {
         (true, true) => &[],
@@ -141,9 +145,8 @@ fn without(options: &Options) -> &'static [&'static str] {
     }
 }
 
-/// All probes but those left out, in the order in which they attach. The first of the table comes last: operations are timed when
-/// all that tells what they wait for is there.
-/// Before all others it is decided how waits are measured, which log probes follow.
+/// All probes but those left out, in the order in which they attach. The first of the table comes last: operations are timed once all
+/// probes for their waits are attached. `sched` comes before all others: it decides how waits are measured, which log probes follow.
 fn in_order(without: &[&str]) -> impl Iterator<Item = &'static Probe> {
     let mut probes: Vec<_> = PROBES.iter().collect();
     probes.retain(|p| !without.contains(&p.word));
@@ -152,7 +155,7 @@ fn in_order(without: &[&str]) -> impl Iterator<Item = &'static Probe> {
     probes.into_iter()
 }
 
-/// What is loaded, by probe, and the status of every program in the order of the table.
+/// Loaded objects by probe, and the status of every program in the order of the table.
 fn together(attached: Vec<Attached>) -> (BTreeMap<&'static str, Loaded>, Vec<ProbeStatus>) {
     let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
     for (probe, l, mut s) in attached {
@@ -163,7 +166,7 @@ fn together(attached: Vec<Attached>) -> (BTreeMap<&'static str, Loaded>, Vec<Pro
     (loaded, states)
 }
 
-/// Notes how long reading a probe's tables took.
+/// Adds the time that reading a probe's tables took.
 fn took(start: Instant, probe: &str, s: &mut Snapshot) {
     let seconds = start.elapsed().as_secs_f64();
     s.gauge(&family::PROBE_READ_SECONDS, [probe], seconds);
@@ -171,7 +174,7 @@ fn took(start: Instant, probe: &str, s: &mut Snapshot) {
 
 /// See [`crate::yield_to_others`]: on Linux each thread has a nice value of its own (setpriority(2), "C library/kernel differences").
 pub fn yield_to_others() {
-    // Without it the work takes its turn with the others.
+    // Without the nice value the work has the same priority as the others.
     let _ = rustix::process::setpriority_process(None, 19);
 }
 
@@ -196,7 +199,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|p| p.word)
 }
 
-/// Tables that an agent reads again and again and that could not be read now, for `nfscope check`.
+/// Tables that an agent reads again and again, and that cannot be read now, for `nfscope check`.
 fn tables_not_read() -> Option<Fact> {
     for table in [
         "/proc/net/rpc/nfsd",
@@ -205,11 +208,16 @@ fn tables_not_read() -> Option<Fact> {
         file_handle::LIST,
         mountstats::PATH,
     ] {
-        // The outcome is noted.
+        // The failure is counted.
         let _ = host_table::read(table);
     }
     Nfs4State::default().read(&mut Snapshot::new(clock::now()));
     host_table::failures()
+}
+
+/// See [`crate::exports`]. Measurements are `nfscope check`'s.
+pub fn exports() -> Vec<Exported> {
+    exports::list(&|_, _| (true, String::new()))
 }
 
 /// See [`crate::check`].
@@ -248,13 +256,13 @@ impl Linux {
         in_order(without(&self.options))
     }
 
-    /// Loads probes anew, as things are now.
+    /// Loads probes again, with the present facts.
     fn load(&mut self, probes: Vec<&'static Probe>) {
         if probes.is_empty() {
             return;
         }
         let facts = facts(&self.options);
-        // sunrpc may not have been there before.
+        // sunrpc may have been loaded since the last time.
         self.facts.limits_unproven = facts.limits_unproven;
         for (probe, loaded, states) in attach::attach(probes, &facts, &self.shared) {
             if let Some(l) = loaded {
@@ -263,7 +271,7 @@ impl Linux {
                     self.watched.come(&l, &mut self.exports, rows);
                 }
                 if probe.word == "block" {
-                    // Its tables are empty.
+                    // The tables of the new probe are empty.
                     self.predecessors = Predecessors::default();
                 }
                 if self.loaded.insert(probe.word, l).is_some() {
@@ -274,7 +282,7 @@ impl Linux {
         }
     }
 
-    /// Counters of a probe are gone: readings that compare with them would be wrong.
+    /// Notes that counters of a probe are gone: readings that compare with them would be wrong.
     fn counters_began(&mut self) {
         self.began = clock::now();
     }
@@ -289,7 +297,7 @@ impl Linux {
         self.states.splice(place..place, states);
     }
 
-    /// Detaches a probe and keeps it so.
+    /// Detaches a probe until the admin attaches it or its module is loaded again.
     fn detach_one(&mut self, probe: &'static Probe) -> String {
         let word = probe.word;
         let Some(loaded) = self.loaded.remove(word) else {
@@ -301,10 +309,10 @@ impl Linux {
         let free = self.detached.add(probe, loaded);
         self.counters_began();
         if word == "nfsd" {
-            // Not before: until they are gone its programs take requests in hand.
+            // Records are cleared after the programs have gone, which until then note requests in hand.
             self.shared.clear();
             self.shared.settle(false);
-            // Both compare with what the probe counted, which starts anew.
+            // These values compare with the probe's counts, which start again.
             self.earlier = Earlier::default();
             self.coverage = Coverage::default();
             self.unsafe_writes = UnsafeWrites::default();
@@ -327,7 +335,7 @@ impl Linux {
         format!("{word}: detached{free}")
     }
 
-    /// How a probe stands, in a line.
+    /// State of a probe in a line.
     fn status_line(&self, probe: &Probe) -> String {
         let of_it = || self.states.iter().filter(|p| p.probe == probe.word);
         let (all, up) = (
@@ -352,7 +360,7 @@ impl Linux {
             .any(|p| p.program == program && p.state.measures())
     }
 
-    /// This host's own mounts. Sums alone where the probe cannot be had, and nothing while it waits or is detached.
+    /// Reads this host's own mounts: sums alone if the probe is not supported, and nothing while it waits or is detached.
     fn read_client(&mut self, s: &mut Snapshot) {
         let start = Instant::now();
         let state = self.states.iter().find(|p| p.program == CLIENT_RPC_END);
@@ -368,7 +376,7 @@ impl Linux {
         took(start, "client", s);
     }
 
-    /// What is known of connections here.
+    /// Data on connections that the attached programs give.
     fn connections_told(&self) -> connections::Told {
         connections::Told {
             accepted: self.attached("nfsd_accept"),
@@ -378,7 +386,7 @@ impl Linux {
         }
     }
 
-    /// Whether waits of operations for the log and the disks of this file system are seen here.
+    /// True if waits of operations for the log and the disks of this file system are measured.
     fn sees_waits_of(&self, fs: &str) -> bool {
         let probe = match fs {
             "ext4" => "jbd2",
@@ -389,7 +397,7 @@ impl Linux {
         self.phases().is_some_and(|p| p.log) && self.states.iter().any(attached)
     }
 
-    /// Which phases are measured here; `None` without any.
+    /// Phases that are measured here; `None` without any.
     fn phases(&self) -> Option<Phases> {
         if !self.attached("sched_switched") && !self.attached("sched_io_end") {
             return None;
@@ -397,7 +405,7 @@ impl Linux {
         let refused = |p: &ProbeStatus| p.state == ProbeState::Unsupported;
         Some(Phases {
             runqueue: self.facts.run_delay,
-            // Whole or not at all: part of the waits for a log would look like all of them.
+            // Phase `log` is reported in full or not at all: a part of the waits for a log would look like all of them.
             log: !self.states.iter().any(|p| {
                 refused(p) && (p.gives == LOG_WAITS || p.hook.ends_with("/zil_commit_impl"))
             }),
@@ -423,7 +431,7 @@ impl Source for Linux {
         let start = Instant::now();
         if let Some(l) = self.loaded.get("nfsd") {
             let phases = self.phases();
-            // Unknown is not zero.
+            // A value that is not measured gets no series: unknown is not zero.
             let upcalls = self.attached("nfsd_ask") && self.attached("nfsd_answer");
             let arrivals = self.attached("nfsd_arrive") && self.attached("nfsd_receive");
             let told = nfsd::Told {
@@ -474,6 +482,7 @@ impl Source for Linux {
         }
         self.read_client(&mut s);
         self.nfs4_state.read(&mut s);
+        self.server_state.read(&mut s);
         self.busy.read(&mut self.devices, &mut s);
         let start = Instant::now();
         self.zfs.read(self.loaded.get("zfs"), &mut s);
@@ -481,7 +490,7 @@ impl Source for Linux {
             took(start, "zfs", &mut s);
         }
         self.export_devices.not_durable(&mut s);
-        // The raw build cannot read what a WRITE asked for.
+        // The raw build cannot read the stability that a WRITE asked for.
         if self
             .loaded
             .get("nfsd")
@@ -525,7 +534,7 @@ impl Source for Linux {
     }
 
     fn limit_series(&mut self, clients: usize, exports: usize) {
-        // The options, too: detaching nfsd makes new accounts.
+        // The options change, too, because detaching nfsd makes new accounts.
         (self.options.max_clients, self.options.max_exports) = (clients, exports);
         self.accounting.limit(clients, exports);
     }
@@ -572,13 +581,13 @@ impl Source for Linux {
         self.load(come);
     }
 
-    fn detach(&mut self, probes: &[&'static str]) -> Vec<String> {
+    fn detach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {
         let mut said = Vec::new();
-        // The first of the table is what others count for.
+        // `nfsd`, the first of the table, is detached first: the other probes add to its counts.
         for probe in PROBES.iter().filter(|p| probes.contains(&p.word)) {
             said.push(self.detach_one(probe));
         }
-        said
+        Ok(said)
     }
 
     fn attach(&mut self, probes: &[&'static str]) -> anyhow::Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! What somebody asks to see of single operations, and what the probes keep for that: slow ones, and break-downs.
+//! Subscriptions to single operations, and their buffers in the probes: slow operations and break-downs.
 
 use super::host::file_handle::Exports;
 use super::load::object::Loaded;
@@ -7,7 +7,7 @@ use super::read::slow_ops::Listening;
 use crate::source::NOT_TIMED;
 use nfscope_model::{BreakdownBatch, BreakdownWant, SlowBatch, SlowFilter};
 
-/// The wishes, whether the probe that serves them is attached or not, and what is kept for them.
+/// Requests of subscribers, which stay while the probe is detached, and the buffers for them.
 #[derive(Default)]
 pub struct Watched {
     slow: Option<SlowFilter>,
@@ -59,7 +59,7 @@ impl Watched {
         }
     }
 
-    /// See [`Source::watch_breakdown`](crate::Source::watch_breakdown). `rows`: of each table, 0 for as many as usual.
+    /// See [`Source::watch_breakdown`](crate::Source::watch_breakdown). `rows` is the size of each table, 0 for the usual size.
     pub fn watch_breakdown(
         &mut self,
         l: Option<&Loaded>,
@@ -102,7 +102,7 @@ impl Watched {
         }
     }
 
-    /// Tells the probe from which duration on it looks at operations at all: probes/bpf/lib/watched.h.
+    /// Sets the duration from which the probe reports or groups operations at all: probes/bpf/nfsd/watched.h.
     fn watch(&self, l: &Loaded) -> anyhow::Result<()> {
         let slow = (self.listening.as_ref()).map_or(u64::MAX, |listening| {
             let over = u64::try_from(listening.over().as_nanos()).unwrap_or(u64::MAX);
@@ -112,7 +112,7 @@ impl Watched {
         l.set(".data.nfsd_watch", &from)
     }
 
-    /// The probe is about to go. The wishes stay.
+    /// Frees the buffers before the probe is detached. The requests stay.
     pub fn leave(&mut self, l: &Loaded, exports: &mut Exports) {
         if let Some(listening) = self.listening.take() {
             listening.stop(l);
@@ -120,11 +120,11 @@ impl Watched {
         if let Some(looking) = self.looking.take() {
             looking.stop(l, exports);
         }
-        // The section is there as long as the probe is.
+        // A failed write does no harm: the section exists as long as the probe does.
         let _ = self.watch(l);
     }
 
-    /// The probe has come. Whoever asked before gets signs of life where it cannot serve them.
+    /// Serves the requests by a probe that was attached. If it cannot, subscribers get empty batches.
     pub fn come(&mut self, l: &Loaded, exports: &mut Exports, rows: u32) {
         if let Some(want) = self.slow.clone() {
             let _ = self.watch_slow(Some(l), Some(&want));

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Responses that differ by less than this part of the largest are equal but for rounding.
 pub(super) const ROUNDING: f64 = 1e-12;
 
-/// How responses are taken.
+/// Scale on which responses are analysed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// As they are: effects add up.
+    /// Responses unchanged: effects add up.
     Linear,
-    /// Their logarithms: effects are factors.
+    /// Logarithms of responses: effects are factors.
     Logarithm,
 }
 
@@ -29,10 +29,10 @@ impl Scale {
     }
 }
 
-/// One effect: half the difference between the high and the low level.
+/// An effect: half the difference between the high and the low level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
-    /// Which.
+    /// Factors of the effect.
     pub word: Word,
     /// The effect with its interval; without replicates the interval is the value.
     pub effect: Interval,
@@ -40,22 +40,22 @@ pub struct Effect {
     pub part: f64,
     /// Sum of the responses with the signs of this effect, over the means of combinations (Jain's total).
     pub total: f64,
-    /// Probability of an effect at least as large without any, corrected for the number of effects (Holm); `None` without replicates.
+    /// Probability of an effect at least as large by chance, corrected for the number of effects (Holm); `None` without replicates.
     pub p: Option<f64>,
-    /// The same before that correction.
+    /// Probability before that correction.
     pub p_alone: Option<f64>,
-    /// Beyond the simultaneous margin of error, where there are no replicates.
+    /// True if the effect is beyond the simultaneous margin of error; for experiments without replicates.
     pub stands_out: bool,
 }
 
-/// Difference between the centre and what a straight line between the levels of every factor puts there.
+/// Curvature: the response at the centre less the value of the model that is linear in every factor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curvature {
     /// The response at the centre less the mean of the combinations, with its interval; without replicates the interval is the value.
     pub difference: Interval,
     /// Part of the variation.
     pub part: f64,
-    /// Probability of a difference at least as large without any; it is a test of its own. `None` without replicates.
+    /// Probability of a difference at least as large by chance, by a test of its own. `None` without replicates.
     pub p: Option<f64>,
 }
 
@@ -68,37 +68,37 @@ pub struct Analysis {
     pub mean_total: f64,
     /// Effects in standard order.
     pub effects: Vec<Effect>,
-    /// Effects that cannot be told from blocks or from shorter effects: they count as none.
+    /// Effects that are aliased with blocks or with shorter effects: they count as none.
     pub dropped: Vec<Word>,
-    /// Part of the variation that is between blocks; `None` of a single one.
+    /// Part of the variation that is between blocks; `None` with a single block.
     pub block_part: Option<f64>,
     /// Part of the variation that neither effects nor blocks explain.
     pub error_part: f64,
     /// Standard deviation of the responses of one combination in a block; `None` without replicates.
     pub deviation: Option<f64>,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the standard deviation.
     pub dof: f64,
-    /// The number of runs of a balanced design whose effects are known as well.
+    /// Number of runs of a balanced design with the same precision of effects.
     pub effective: f64,
-    /// The noise of effects, where there are no replicates.
+    /// Noise of effects, for experiments without replicates.
     pub lenth: Option<Lenth>,
-    /// Curvature by the runs at the centre; `None` where there are none.
+    /// Curvature from the runs at the centre; `None` without such runs.
     pub curvature: Option<Curvature>,
     /// Residuals in the order of the runs, on the scale of the analysis.
     pub residuals: Vec<f64>,
 }
 
-/// A response, with what was set when it was measured.
+/// A run with its response.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observation {
     /// The run.
     pub run: Run,
-    /// Values that were measured.
+    /// Response that was measured.
     pub response: f64,
 }
 
-/// Analyses a design: for each combination, in the order of the design, its responses, one or more, all of one block. `None` where a
-/// combination has no response, or a logarithm does not exist.
+/// Analyses a design. `responses` has one or more responses of each combination, in the order of the design, all of one block. `None` if a
+/// combination has no response, or if a logarithm does not exist.
 pub fn analyse(
     design: &Design,
     responses: &[Vec<f64>],
@@ -125,15 +125,15 @@ pub fn analyse(
 /// Analyses runs by least squares: a mean, a difference for each block but one, and the effects of the design. `None` where there are none,
 /// or a logarithm does not exist.
 ///
-/// An effect that blocks and shorter effects make up cannot be estimated: that of a fold-over that was added later, which is the
-/// difference between both parts, or a long one where combinations have no run. It is in [`Analysis::dropped`] and counts as none.
-/// Combinations with different numbers of runs make the error of effects larger, and the parts of the variation do not add up to the whole.
+/// An effect that blocks and shorter effects make up cannot be estimated: that of a fold-over that was added later, which is the difference
+/// between both parts, or a long one where combinations have no run. It is in [`Analysis::dropped`] and counts as none. Combinations with
+/// different numbers of runs make the error of effects larger, and the parts of the variation do not add up to the whole.
 ///
-/// `hidden` is how far each response may be off without that repetitions show it, on the scale of the analysis: half a bucket of a
-/// histogram. No effect up to that size is evidence.
+/// `hidden` is an error of each response that repetitions do not show, on the scale of the analysis: half a bucket of a histogram. No
+/// effect up to that size is evidence.
 ///
-/// Number of responses of an experiment, of which one is analysed. Without replicates an effect must then stand out among those of all. With
-/// replicates the corrected p values are those of this response alone.
+/// `of` is the number of responses of an experiment, of which one is analysed. Without replicates an effect must then stand out among those
+/// of all. With replicates the corrected p values are those of this response alone.
 pub fn analyse_runs(
     design: &Design,
     observations: &[Observation],
@@ -167,7 +167,7 @@ pub fn analyse_runs(
     let part = |square: f64| variation.part(square);
     let dof = (y.len() - fit.rank()) as f64;
     let deviation = (dof > 0.0).then(|| (error_square / dof).sqrt());
-    // What is left of equal responses by rounding is no variation.
+    // Variation of equal responses that rounding leaves counts as none.
     let rounding = ROUNDING * y.iter().fold(0.0, |most: f64, v| most.max(v.abs()));
     let error = |variance: f64| deviation.map(|s| (s * variance.sqrt()).max(rounding));
     // Buckets hide a part of each estimate, which widens its interval: once for an effect, twice for a difference of two means.
@@ -241,7 +241,8 @@ pub fn analyse_runs(
     })
 }
 
-/// A column for each block but the first, less its mean: the other columns of complete blocks are then free of it.
+/// A column for each block but the first. Each column has its mean subtracted, so that it is orthogonal to the other columns if all blocks
+/// are complete.
 pub(super) fn blocks(observations: &[Observation]) -> Vec<Vec<f64>> {
     let all: BTreeSet<usize> = observations.iter().map(|o| o.run.block).collect();
     let column = |block: &usize| {
@@ -260,7 +261,7 @@ fn centre(observations: &[Observation]) -> Option<Vec<f64>> {
     is_some.then_some(column)
 }
 
-/// The variation of all responses about their mean.
+/// Variation of all responses about their mean.
 pub(super) struct Variation {
     middle: f64,
     square: f64,
@@ -275,7 +276,7 @@ impl Variation {
         }
     }
 
-    /// The part of it that a sum of squares is.
+    /// Part of the variation that a sum of squares has.
     pub(super) fn part(&self, square: f64) -> f64 {
         match self.square > 0.0 {
             true => square / self.square,
@@ -297,13 +298,14 @@ impl Variation {
     }
 }
 
-/// How much larger an effect is than what may be hidden.
+/// Part of an effect that exceeds the error hidden by buckets.
 fn excess(value: f64, hidden: f64) -> f64 {
     (value.abs() - hidden).max(0.0)
 }
 
 impl Analysis {
-    /// The smallest effect that four of five such experiments would find, on the scale of the analysis and before any correction.
+    /// Smallest effect that this experiment finds with this power (0.8: in four of five experiments), on the scale of the analysis and
+    /// before any correction.
     pub fn smallest_found(&self, level: f64, power: f64) -> Option<f64> {
         let runs = self.effective.round() as usize;
         Some(smallest_found(
@@ -316,7 +318,7 @@ impl Analysis {
     }
 }
 
-/// The smallest effect that a test at this level finds with this power in so many runs, whose responses vary by this deviation within a
+/// Smallest effect that a test at this level finds with this power in `runs` runs, whose responses have this deviation within a
 /// combination: half the difference between the levels. Infinite without degrees of freedom.
 pub fn smallest_found(deviation: f64, runs: usize, dof: f64, level: f64, power: f64) -> f64 {
     let quantiles = students_t(1.0 - level, dof) + students_t(2.0 * power - 1.0, dof);

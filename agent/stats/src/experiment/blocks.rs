@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 
-/// Blocks without end. The same seed gives the same orders.
+/// Endless series of blocks. The same seed gives the same orders.
 ///
 /// A Latin square has as many blocks as there are treatments. Each treatment has each place in a block once, so that a linear drift and an
 /// effect of the place cancel. Over such a square each treatment follows each other one equally often, or over two squares if the number of
@@ -15,16 +15,16 @@ use rand::seq::SliceRandom;
 pub struct Blocks {
     random: SmallRng,
     treatments: usize,
-    /// Blocks that are left of the square that was begun, the last one first.
+    /// Remaining blocks of the current square, the last one first.
     square: Vec<Vec<usize>>,
     /// Treatments in the random order that numbers them in the square.
     names: Vec<usize>,
-    /// The next square is this one, each block backwards.
+    /// True if the next square is this one with each block reversed.
     is_half: bool,
 }
 
 impl Blocks {
-    /// Blocks of this many treatments.
+    /// Blocks with this number of treatments.
     pub fn new(treatments: usize, seed: u64) -> Blocks {
         Blocks {
             random: SmallRng::seed_from_u64(seed),
@@ -35,7 +35,7 @@ impl Blocks {
         }
     }
 
-    /// The next square.
+    /// Begins the next square.
     fn begin(&mut self) {
         let k = self.treatments;
         if !self.is_half {

@@ -1,4 +1,4 @@
-//! Designs: which runs there are, in which order, and what cannot be told apart.
+//! Designs: their runs, the order of these, and the effects that cannot be distinguished.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub const MAX_FACTORS: usize = 15;
 /// Most combinations of a design.
 pub const MAX_COMBINATIONS: usize = 512;
-/// Most combinations of factors at two levels: each has an effect.
+/// Most combinations of factors at two levels, because each one has an effect.
 const MAX_WORDS: usize = 128;
 /// Letters of factors; I is the identity.
 const LETTERS: &[u8; MAX_FACTORS] = b"ABCDEFGHJKLMNOP";
@@ -20,26 +20,26 @@ const LETTERS: &[u8; MAX_FACTORS] = b"ABCDEFGHJKLMNOP";
 pub struct Word(pub u16);
 
 impl Word {
-    /// Number of factors in it.
+    /// Number of factors in the word.
     pub fn order(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Their product: a factor times itself is the identity.
+    /// Product of two words: a factor times itself is the identity.
     pub fn times(self, other: Word) -> Word {
         Word(self.0 ^ other.0)
     }
 
-    /// The sign of this product where factors have these levels (bit set: high).
+    /// Sign of the word where factors have these levels (bit set: high).
     pub fn sign(self, levels: u16) -> f64 {
-        // Each factor at its low level turns the sign.
+        // Each factor at its low level flips the sign.
         match (self.0 & !levels).count_ones() % 2 {
             0 => 1.0,
             _ => -1.0,
         }
     }
 
-    /// Parses `AB`.
+    /// Parses a word such as `AB`.
     pub fn parse(text: &str) -> Option<Word> {
         let mut word = Word(0);
         for c in text.bytes() {
@@ -49,18 +49,18 @@ impl Word {
         (!text.is_empty()).then_some(word)
     }
 
-    /// The product of all of so many factors.
+    /// Word of all of the first `factors` factors.
     pub fn all(factors: usize) -> Word {
         Word(((1u32 << factors) - 1) as u16)
     }
 
-    /// The factors in it.
+    /// Factors in the word.
     pub fn factors(self) -> impl Iterator<Item = usize> {
         (0..MAX_FACTORS).filter(move |i| self.0 >> i & 1 == 1)
     }
 }
 
-/// `ABC`, or `I`.
+/// Writes `ABC`, or `I`.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
@@ -80,18 +80,18 @@ pub struct Levels(u128);
 pub const CENTRE: usize = 2;
 
 impl Levels {
-    /// Levels of factors with two of them: bit set for the high one.
+    /// Levels of factors that have two: a bit of `high` is set for each factor at its high level.
     pub fn of_two(high: u16) -> Levels {
         let factors = Word(high).factors();
         factors.fold(Levels::default(), |levels, f| levels.with(f, 1))
     }
 
-    /// So many factors at the centre.
+    /// Levels of `factors` factors at the centre.
     pub fn centre(factors: usize) -> Levels {
         (0..factors).fold(Levels::default(), |levels, f| levels.with(f, CENTRE as u8))
     }
 
-    /// These levels with another one of a factor.
+    /// Levels with another one of a factor.
     #[must_use]
     pub fn with(self, factor: usize, level: u8) -> Levels {
         let shift = 8 * factor;
@@ -118,7 +118,7 @@ impl Levels {
     }
 }
 
-/// All combinations of factors with so many levels each; the first factor changes fastest.
+/// All combinations of factors, whose numbers of levels are in `levels`; the first factor changes fastest.
 ///
 /// # Errors
 /// For too few or too many factors, levels or combinations.
@@ -142,13 +142,13 @@ pub fn factorial(levels: &[usize]) -> Result<Vec<Levels>, DesignError> {
     Ok((0..combinations).map(levels_of).collect())
 }
 
-/// Why there is no such design.
+/// Reason why there is no such design.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum DesignError {
     /// Too few or too many factors.
     #[error("give 1 to {MAX_FACTORS} factors, not {0}")]
     Factors(usize),
-    /// Fraction, fold-over, generators or centre of a plan that has a factor with more than two levels.
+    /// A plan with a fraction, fold-over, generators or centre has a factor with more than two levels.
     #[error(
         "a factor has more than two levels: fractions, fold-overs, generators and runs at the centre are for factors with two"
     )]
@@ -168,7 +168,7 @@ pub enum DesignError {
         /// Runs.
         runs: usize,
     },
-    /// A generator that defines nothing.
+    /// A generator does not define a new factor from basic ones.
     #[error(
         "{0}: a generator names a factor that no other generator has, as in C=AB, and basic factors"
     )]
@@ -178,10 +178,10 @@ pub enum DesignError {
     Confounded(String, String),
 }
 
-/// One run.
+/// A run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The block: each has every combination once.
+    /// Number of the block: each block has every combination once.
     pub block: usize,
     /// Levels by factor.
     pub levels: Levels,
@@ -233,7 +233,7 @@ const STANDARD: [(usize, usize, &str); 28] = [
 ];
 
 impl Design {
-    /// All combinations of so many factors.
+    /// Design of all combinations of these factors.
     ///
     /// # Errors
     /// For too few or too many.
@@ -241,10 +241,10 @@ impl Design {
         Design::generated(factors, &[])
     }
 
-    /// The standard fraction with so many runs.
+    /// Standard fraction with this number of runs.
     ///
     /// # Errors
-    /// Where there is none.
+    /// If there is none.
     pub fn fraction(factors: usize, runs: usize) -> Result<Design, DesignError> {
         if factors <= MAX_FACTORS && runs == 1 << factors {
             return Design::full(factors);
@@ -263,10 +263,10 @@ impl Design {
         Design::generated(factors, &generators)
     }
 
-    /// The fraction that these generators define: factor, and the product of basic factors that it equals.
+    /// Fraction that these generators define: factor, and the product of basic factors that it equals.
     ///
     /// # Errors
-    /// Where a generator defines nothing, or main effects would be the same.
+    /// If a generator defines nothing, or main effects would be the same.
     pub fn generated(factors: usize, generators: &[(usize, Word)]) -> Result<Design, DesignError> {
         if !(1..=MAX_FACTORS).contains(&factors) {
             return Err(DesignError::Factors(factors));
@@ -324,21 +324,21 @@ impl Design {
         })
     }
 
-    /// The same with every combination's opposite: main effects are then free of interactions of two factors.
+    /// Design with every combination's opposite added: main effects are then free of interactions of two factors.
     #[must_use]
     pub fn folded(&self) -> Design {
         self.folded_on(Word::all(self.factors))
     }
 
-    /// The same with every combination once more, in which these factors have their other level. A single factor and all of its
-    /// interactions are then free of each other.
+    /// Design with every combination added once more, with the other level of these factors. A single factor and all of its interactions
+    /// are then free of each other.
     #[must_use]
     pub fn folded_on(&self, turned: Word) -> Design {
         let mut combinations = self.combinations.clone();
         combinations.extend(self.new_when_turned(turned));
         Design {
             factors: self.factors,
-            // Words with an odd number of these factors change their sign with them, and are constant no more.
+            // Words with an odd number of these factors change their sign with them, and are not constant any more.
             defining: self
                 .defining
                 .iter()
@@ -349,7 +349,7 @@ impl Design {
         }
     }
 
-    /// The combinations in which these factors have their other level, and which the design has not.
+    /// Combinations with the other level of these factors that the design lacks.
     pub fn turned(&self, turned: Word) -> Vec<Levels> {
         let new = self.new_when_turned(turned).into_iter();
         new.map(Levels::of_two).collect()
@@ -362,12 +362,12 @@ impl Design {
             .collect()
     }
 
-    /// The length of the shortest word: III, IV, V; `None` of a full design.
+    /// Length of the shortest word: III, IV, V; `None` for a full design.
     pub fn resolution(&self) -> Option<u32> {
         self.defining.iter().map(|w| w.order()).min()
     }
 
-    /// Words up to this order that cannot be told from a word, without itself.
+    /// Words up to this order that are aliases of a word, without itself.
     pub fn aliases(&self, of: Word, order: u32) -> Vec<Word> {
         let mut all: Vec<Word> = self
             .defining
@@ -407,13 +407,13 @@ impl Design {
             .collect()
     }
 
-    /// All runs: so many blocks of every combination, in each of which the order is random. The same seed gives the same order.
+    /// All runs: `replicates` blocks of every combination, each in a random order. The same seed gives the same order.
     pub fn runs(&self, replicates: usize, seed: u64) -> Vec<Run> {
         blocks_of(&self.levels(), replicates, seed, 0)
     }
 }
 
-/// Runs of so many blocks of these combinations, the first of which has this number.
+/// Runs of `replicates` blocks of these combinations, the first of which has the number `first`.
 pub fn blocks_of(combinations: &[Levels], replicates: usize, seed: u64, first: usize) -> Vec<Run> {
     let mut random = SmallRng::seed_from_u64(seed);
     (first..first + replicates)

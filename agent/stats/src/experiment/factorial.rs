@@ -16,17 +16,17 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 pub struct Term {
     /// Word of the term.
     pub word: Word,
-    /// Its degrees of freedom.
+    /// Degrees of freedom of the term.
     pub dof: f64,
-    /// Its mean square over that of the noise; `None` without degrees of freedom of the noise.
+    /// Mean square of the term over that of the noise; `None` without degrees of freedom of the noise.
     pub f: Option<f64>,
-    /// Probability of so much without any effect, before a correction for the number of terms.
+    /// Probability of an F at least as large by chance, before a correction for the number of terms.
     pub p_alone: Option<f64>,
     /// Part of the variation of all responses.
     pub part: f64,
 }
 
-/// A level of a factor beside its first level, over all levels of the others.
+/// A level of a factor compared with its first level, over all levels of the other factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelEffect {
     /// Number of the factor.
@@ -35,28 +35,28 @@ pub struct LevelEffect {
     pub level: usize,
     /// The mean response less that of the first level, with its interval; without noise the interval is the value.
     pub difference: Interval,
-    /// Probability of a difference at least as large without any, by Holm's correction for the levels of the factor.
+    /// Probability of a difference at least as large by chance, by Holm's correction for the levels of the factor.
     pub p: Option<f64>,
 }
 
 /// An analysis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Factorial {
-    /// Most factors of an interaction of the model: longer ones are taken for noise.
+    /// Most factors of an interaction in the model: longer ones count as noise.
     pub order: u32,
     /// Terms: factors, then interactions.
     pub terms: Vec<Term>,
     /// Levels in the order of factors.
     pub levels: Vec<LevelEffect>,
-    /// Terms that the runs do not tell.
+    /// Terms that the runs cannot estimate.
     pub dropped: Vec<Word>,
-    /// Part of the variation that is between blocks; `None` of a single one.
+    /// Part of the variation that is between blocks; `None` with a single block.
     pub block_part: Option<f64>,
-    /// Part that nothing explains.
+    /// Part of the variation that the model does not explain.
     pub error_part: f64,
     /// Standard deviation of responses about the model; `None` without degrees of freedom.
     pub deviation: Option<f64>,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of the standard deviation.
     pub dof: f64,
     /// Residuals in the order of the runs, on the scale of the analysis.
     pub residuals: Vec<f64>,
@@ -69,7 +69,7 @@ struct Model {
 }
 
 impl Model {
-    /// Terms of at most so many factors.
+    /// Model with terms of at most `order` factors.
     fn of(counts: &[usize], observations: &[Observation], order: u32) -> Model {
         let mut columns = vec![vec![1.0; observations.len()]];
         columns.extend(blocks(observations));
@@ -78,7 +78,7 @@ impl Model {
         words.sort_by_key(|w| (w.order(), w.0));
         let mut terms = Vec::new();
         for word in words {
-            // Products of the columns of its factors.
+            // The columns of a term are products of the columns of its factors.
             let mut of = vec![vec![1.0; observations.len()]];
             for factor in word.factors() {
                 let column = |level: usize| {
@@ -111,8 +111,8 @@ impl Model {
     }
 }
 
-/// Analyses runs of factors with so many levels each, by least squares with blocks. The model has the longest interactions that leave
-/// degrees of freedom for the noise. `None` where there are no runs, or a logarithm does not exist.
+/// Analyses runs of factors, whose numbers of levels are in `counts`, by least squares with blocks. The model has the longest interactions
+/// that leave degrees of freedom for the noise. `None` without runs, or if a logarithm does not exist.
 ///
 /// `hidden` is as in [`analyse_runs`](crate::experiment::analyse_runs): no difference up to twice that size is evidence.
 pub fn analyse_factorial(
@@ -131,7 +131,7 @@ pub fn analyse_factorial(
         (order, model, fit)
     };
     let longest = counts.len() as u32;
-    // A model that has as many columns as runs is not tried.
+    // A model with as many columns as runs leaves no noise, and is not tried.
     let columns = |order: u32| {
         let words = (1..=Word::all(counts.len()).0).map(Word);
         let of = words.filter(|w| w.order() <= order);

@@ -1,18 +1,20 @@
-//! Ordinary least squares over few columns, by the normal equations. Columns that earlier ones make up are left out, as `lm` of R does.
+//! Ordinary least squares over few columns, by the normal equations. Columns that are combinations of earlier ones are left out, as in `lm`
+//! of R.
 
-/// A column whose part beside the earlier ones is smaller than this is a combination of them.
+/// Limit of a column's part beside the earlier ones, below which the column is a combination of them.
 const COLLINEAR: f64 = 1e-9;
 
 /// A fit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fit {
-    /// The coefficient of each column, and its variance relative to that of a response; `None` of a column that earlier ones make up.
+    /// Coefficient of each column, and its variance relative to that of a response; `None` for a column that is a combination of earlier
+    /// ones.
     pub coefficients: Vec<Option<(f64, f64)>>,
-    /// Each response less what the fit makes of it.
+    /// Responses less the fitted values.
     pub residuals: Vec<f64>,
     /// Columns that are no combination of earlier ones.
     kept: Vec<usize>,
-    /// Covariances of their coefficients relative to the variance of a response.
+    /// Covariances of the coefficients of kept columns, relative to the variance of a response.
     covariances: Vec<Vec<f64>>,
 }
 
@@ -27,7 +29,7 @@ impl Fit {
         self.residuals.iter().map(|e| e * e).sum()
     }
 
-    /// A sum of coefficients with weights, and its variance relative to that of a response. `None` where a column is not known.
+    /// Weighted sum of coefficients, and its variance relative to that of a response. `None` if a column was left out.
     pub(super) fn sum(&self, weights: &[(usize, f64)]) -> Option<(f64, f64)> {
         let each = weights.iter().map(|(column, weight)| {
             let place = self.kept.iter().position(|k| k == column)?;

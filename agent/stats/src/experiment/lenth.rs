@@ -1,25 +1,25 @@
-//! Effects without replicates: which stand out from the noise of the others (R. V. Lenth, Quick and easy analysis of unreplicated
-//! factorials, Technometrics 31, 1989).
+//! Effects without replicates, compared with the noise of the others (R. V. Lenth, Quick and easy analysis of unreplicated factorials,
+//! Technometrics 31, 1989).
 
 use crate::interval::{CONFIDENCE, students_t};
 
-/// The noise of effects, from the effects themselves.
+/// Noise of effects, from the effects themselves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lenth {
     /// Pseudo standard error.
     pub error: f64,
-    /// Effects beyond it stand out, if it was clear before which to look at.
+    /// Margin of error: an effect beyond it stands out, if that effect was chosen in advance.
     pub margin: f64,
-    /// Effects beyond it stand out, looking at all.
+    /// Margin of error for all effects at once.
     pub simultaneous_margin: f64,
 }
 
-/// `None` for fewer than three effects.
+/// Noise of these effects; `None` for fewer than three.
 pub fn lenth(effects: &[f64]) -> Option<Lenth> {
     lenth_of(effects, 1)
 }
 
-/// The same where so many times as many effects are looked at: those of other responses, too.
+/// Noise of these effects, with margins for `responses` times as many effects: those of other responses, too.
 pub fn lenth_of(effects: &[f64], responses: usize) -> Option<Lenth> {
     let median = |mut all: Vec<f64>| {
         all.sort_unstable_by(f64::total_cmp);
@@ -49,8 +49,8 @@ pub fn lenth_of(effects: &[f64], responses: usize) -> Option<Lenth> {
     })
 }
 
-/// Sizes that so many effects of noise alone are to be expected to have, in standard errors, the smallest first (C. Daniel, Use of
-/// half-normal plots in interpreting factorial two-level experiments, Technometrics 1, 1959).
+/// Expected sizes of effects of noise alone, in standard errors, the smallest first (C. Daniel, Use of half-normal plots in interpreting
+/// factorial two-level experiments, Technometrics 1, 1959).
 pub fn half_normal(effects: usize) -> Vec<f64> {
     (0..effects)
         .map(|i| students_t((i as f64 + 0.5) / effects as f64, f64::INFINITY))

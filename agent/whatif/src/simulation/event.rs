@@ -1,6 +1,6 @@
-//! Events in order of time.
+//! Events, ordered by time.
 
-/// What happens, and to which request, task or write of the log.
+/// An event, with its request, task or write of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Event {
     Ask(usize),
@@ -12,7 +12,7 @@ pub(super) enum Event {
     Written(usize),
 }
 
-/// An event, its time, and its number among events of one time.
+/// Time of an event, its number among events of the same time, and the event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At(pub f64, pub u64, pub Event);
 

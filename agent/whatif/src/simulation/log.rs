@@ -1,10 +1,10 @@
-//! The log: who waits for it, and its commits.
+//! The log: requests that wait for it, and its commits.
 
 use super::event::Event;
 use super::run::Run;
 use crate::server::{Log, Writer};
 
-/// CPU seconds of a thread that writes the log and is not known to need more: it waits for a CPU all the same.
+/// CPU seconds of a thread that writes the log and is not known to need more: it has to wait for a CPU even so.
 const LEAST_CPU: f64 = 1e-6;
 
 impl Run<'_> {
@@ -63,7 +63,7 @@ impl Run<'_> {
         self.compute(thread, cpu.max(LEAST_CPU));
     }
 
-    /// For the next commit, if somebody waits for one and it may begin.
+    /// Slot of the next commit, if a request waits for one and it may begin.
     fn next_slot(&mut self) -> Option<usize> {
         if self.log.gathering || self.log.is_coming || self.log.waiting.is_empty() {
             return None;
@@ -77,7 +77,7 @@ impl Run<'_> {
         Some(slot)
     }
 
-    /// What writes the log has a CPU: whoever waits by now is carried.
+    /// The task that writes the log has got a CPU: its commit carries all requests that wait by now.
     pub fn log_runs(&mut self, slot: usize) {
         if self.log.is_written[slot] {
             return;
@@ -95,7 +95,7 @@ impl Run<'_> {
         }
     }
 
-    /// Its burst before or after the device's requests has ended.
+    /// The burst of the log's task, before or after the device's requests, has ended.
     pub fn log_computed(&mut self, slot: usize) {
         match self.log.is_written[slot] {
             true => self.committed(slot),
@@ -143,7 +143,7 @@ impl Run<'_> {
             served.into_iter().for_each(|s| self.logged(s));
             return self.start_commit();
         }
-        // What writes the log has a CPU: it closes the next commit, and only then may those that wake take its CPU.
+        // The task that writes the log has a CPU. It closes the next commit, and only then may the threads that wake take its CPU.
         let next = self.next_slot();
         if let Some(slot) = next {
             self.log_runs(slot);
@@ -162,7 +162,7 @@ impl Run<'_> {
                 let first = self.log.carried[slot][0];
                 self.waiter_writes(slot, first);
             }
-            // They have their CPU first: commits were measured to take longer by what they compute.
+            // The woken threads have their CPU first: measured commits took longer by what these threads compute.
             (Log::Group { cpu, .. }, Some(slot)) if *cpu > 0.0 => {
                 self.compute_last(self.log_from + slot, cpu / 2.0);
             }

@@ -1,6 +1,6 @@
-//! What waits for the log, and its commits under way.
+//! State of the log: requests that wait for it, and commits under way.
 
-/// What waits for the log and what it writes.
+/// State of the log.
 pub(super) struct LogState {
     pub waiting: Vec<usize>,
     pub gathering: bool,
@@ -8,7 +8,7 @@ pub(super) struct LogState {
     pub carried: Vec<Vec<usize>>,
     pub began: Vec<f64>,
     pub is_written: Vec<bool>,
-    /// One that has no CPU yet takes along whoever comes until then.
+    /// True while a commit has no CPU yet: it will carry all requests that come until then.
     pub is_coming: bool,
     pub idle: Vec<usize>,
 }

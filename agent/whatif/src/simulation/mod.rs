@@ -1,7 +1,7 @@
 //! A discrete-event simulation of a server.
 //!
-//! The method is that of A. M. Law, Simulation Modeling and Analysis, chapters 1 and 9: a list of events in order of time, a
-//! warm-up that is not counted, and batch means for the error of the result. A run is a function of the server and the seed.
+//! The method is that of A. M. Law, Simulation Modeling and Analysis, chapters 1 and 9: a list of events in order of time, a warm-up that
+//! is not counted, and batch means for the error of the result. The result of a run depends on the server and the seed only.
 
 mod event;
 mod log;
@@ -19,12 +19,12 @@ use crate::server::Server;
 use rests::rest_if_due;
 use run::Run;
 
-/// Events of a run by request: more than any request needs.
+/// Most events of a run per request: no request needs more.
 const MAX_EVENTS_PER_REQUEST: usize = 60;
-/// Some 10 us: so often a run may rest.
+/// Events between two checks of [`rests::rest_if_due`], some 10 us.
 const EVENTS_BETWEEN_RESTS: usize = 16;
 
-/// How long a run is.
+/// Length of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Length {
     /// Requests that are counted.

@@ -1,4 +1,4 @@
-//! What a request goes through.
+//! Steps of a request.
 
 use super::event::Event;
 use super::run::Run;
@@ -17,7 +17,7 @@ impl Run<'_> {
         }
     }
 
-    /// A client begins a request: first there is what the kernel and the programs do for it.
+    /// A client begins a request: first the kernel and other programs compute for it, outside of nfsd.
     pub fn ask(&mut self, s: usize) {
         let mix = &self.server.clients[self.streams[s].group].mix;
         let class = pick(mix, &mut self.random);
@@ -69,7 +69,7 @@ impl Run<'_> {
         self.burst(s, time);
     }
 
-    /// What comes after the step that has ended.
+    /// Starts the step after the one that has ended.
     pub fn advance(&mut self, s: usize) {
         let class = &self.server.classes[self.streams[s].class];
         match self.streams[s].step {
@@ -146,7 +146,7 @@ impl Run<'_> {
             }
             Pace::Think(_) => self.now,
             Pace::Period(mean) => {
-                // Somewhere in the next turn, as programs with timers and people are.
+                // Random time within the next period, as for programs with timers and for people.
                 let random = 0.5 + self.random.random::<f64>();
                 let due = self.streams[s].due + mean * random;
                 due.max(self.now)

@@ -1,4 +1,4 @@
-//! The state of a run, its events, and what tasks do with CPUs.
+//! The state of a run, its events, and the steps of tasks on CPUs.
 
 use super::event::{At, Event};
 use super::log_state::LogState;
@@ -11,7 +11,8 @@ use rand::{Rng, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Tasks are numbered: first what the clients' requests keep busy outside of nfsd, then nfsd's threads, then what writes the log.
+/// State of a run. Tasks have consecutive numbers: first one of each stream for work outside of nfsd, then nfsd's threads, then the tasks
+/// that write the log.
 pub(super) struct Run<'a> {
     pub server: &'a Server,
     pub random: SmallRng,
@@ -19,23 +20,23 @@ pub(super) struct Run<'a> {
     next: u64,
     events: BinaryHeap<Reverse<At>>,
     pub streams: Vec<Stream>,
-    /// Of each pool, those that sleep: the last to sleep is the first to wake, as nfsd keeps them.
+    /// Sleeping threads of each pool: the last to sleep is the first to wake, as in nfsd.
     pub idle_threads: Vec<Vec<usize>>,
     pub queues: Vec<VecDeque<usize>>,
     scheduler: Scheduler,
-    /// Of each task: the request that it works on, and how long its burst is.
+    /// Request that each task works on; `bursts` has the length of its burst.
     pub works_on: Vec<usize>,
     bursts: Vec<f64>,
-    /// Of each task, if it is a thread.
+    /// Pool of each task that is a thread.
     pub pool_of: Vec<usize>,
-    /// Of each task, the commit that it computes for while it waits for the log itself.
+    /// Commit that a task computes for while it waits for the log itself.
     pub writes: Vec<Option<usize>>,
-    /// Threads that have no request yet and take the first one when they have a CPU.
+    /// Threads without a request, which take the first one when they get a CPU.
     looks: Vec<bool>,
-    /// Those of them that slept until a request came, and of each pool whether there is one.
+    /// Threads of `looks` that slept until a request came; `is_waking` is true for a pool that has one.
     wakes: Vec<bool>,
     is_waking: Vec<bool>,
-    /// A task whose burst has just ended and which has not gone to sleep.
+    /// Task whose burst has just ended and which has not gone to sleep.
     awake: Option<usize>,
     pub log_from: usize,
     pub log: LogState,
@@ -113,7 +114,7 @@ impl<'a> Run<'a> {
         self.events.push(Reverse(At(when, self.next, what)));
     }
 
-    /// One event; false when there is none any more.
+    /// Processes one event; returns false if there is none left.
     pub fn step(&mut self) -> bool {
         let Some(Reverse(At(now, _, event))) = self.events.pop() else {
             return false;
@@ -143,7 +144,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// A task computes for so long, as soon as it has a CPU; one that has not slept since its last burst keeps its own.
+    /// Lets a task compute for `time` as soon as it has a CPU. A task that has not slept since its last burst may keep its CPU.
     pub fn compute(&mut self, task: usize, time: f64) {
         self.bursts[task] = time;
         if self.awake == Some(task) {
@@ -156,8 +157,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A request waits, or one more: a thread of its pool wakes. There is one at a time that has woken and has no CPU yet
-    /// (svc_pool_wake_idle_thread()): it wakes the next one where there is more to do.
+    /// Wakes a thread of the pool for a request that waits. At most one thread at a time has woken and has no CPU yet
+    /// (svc_pool_wake_idle_thread()): it wakes the next one if more requests wait.
     pub fn wake_thread(&mut self, pool: usize) {
         if self.is_waking[pool] || self.queues[pool].is_empty() {
             return;
@@ -169,7 +170,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A thread without a request looks for one: those that wait are taken in order, whichever thread has a CPU first.
+    /// Lets a thread without a request look for one. Requests are taken in order, by the thread that has a CPU first.
     pub fn look(&mut self, thread: usize) {
         if self.awake != Some(thread) {
             self.looks[thread] = true;
@@ -198,7 +199,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The same behind all that wait for a CPU by now.
+    /// Like [`compute`](Self::compute), but behind all tasks that wait for a CPU by now.
     pub fn compute_last(&mut self, task: usize, time: f64) {
         if self.awake == Some(task) {
             self.bursts[task] = time;
@@ -219,7 +220,7 @@ impl<'a> Run<'a> {
         self.at(self.now + time, Event::Burst(task));
     }
 
-    /// The commit that a task's burst is for: of the log's own tasks, and of a thread that waits and writes.
+    /// Commit that a task's burst is for. The task is one of the log's own, or a thread that waits and writes.
     fn writes_log(&self, task: usize) -> Option<usize> {
         self.writes[task].or(task.checked_sub(self.log_from))
     }

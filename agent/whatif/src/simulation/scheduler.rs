@@ -1,31 +1,31 @@
-//! Who gets a CPU: fair queueing, as Linux has it since 6.12.
+//! Scheduler of the CPUs: fair queueing, as in Linux since 6.12.
 //!
-//! The method is EEVDF: I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, Old Dominion University 1995. Of
-//! each task there is counted what CPU time it has had. Who has had more than the average of all runnable tasks waits. Of the
-//! others, the one whose slice was to end first goes next. Names of the kernel's features are those of kernel/sched/features.h.
+//! The method is EEVDF: I. Stoica and H. Abdel-Wahab, Earliest Eligible Virtual Deadline First, Old Dominion University 1995. The CPU time
+//! of each task is counted. A task that has had more than the average of all runnable tasks waits. Among the others, the one with the
+//! earliest end of its slice goes next. Names of the kernel's features are those of kernel/sched/features.h.
 //!
-//! It matters where CPUs are full: a few threads that do the work of many clients have had more than their share, so that
-//! the clients come first and requests wait for a thread.
+//! Fair queueing matters where CPUs are full: a few threads that do the work of many clients have had more than their share. So the clients
+//! come first, and requests wait for a thread.
 
 /// A slice on one CPU, in seconds: `sysctl_sched_base_slice` in kernel/sched/fair.c.
 const BASE_SLICE: f64 = 0.75e-3;
-/// What a task that sleeps may be owed or may owe, in seconds: a tick at 250 Hz (update_entity_lag()).
+/// Limit of a sleeping task's lag to either side, in seconds: a tick at 250 Hz (update_entity_lag()).
 const MOST_LAG: f64 = 4e-3;
-/// Times that differ by less are the same.
+/// Times that differ by less are equal.
 const EQUAL: f64 = 1e-12;
 
-/// One task.
+/// A task as the scheduler sees it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Task {
-    /// CPU time that it has had, in the time of the tasks that it was runnable with.
+    /// CPU time that the task has had, on the virtual clock of the tasks that it was runnable with.
     had: f64,
     deadline: f64,
-    /// While it sleeps: what it was owed when it went to sleep (PLACE_LAG).
+    /// Lag of a sleeping task: the CPU time that it was owed when it went to sleep (PLACE_LAG).
     lag: f64,
-    /// While it runs: since when `had` does not know of it.
+    /// Time up to which `had` counts, while the task runs.
     since: f64,
     is_urgent: bool,
-    /// While it runs: another one that woke goes before it.
+    /// True if a task that woke goes before this running one.
     is_preempted: bool,
 }
 
@@ -36,8 +36,7 @@ pub(crate) struct Scheduler {
     cpus: usize,
     running: Vec<usize>,
     ready: Vec<usize>,
-    /// Those that sleep and have had more than the average: they count as runnable until the others have had as much
-    /// (DELAY_DEQUEUE).
+    /// Sleeping tasks that have had more than the average. They count as runnable until the others have had as much (DELAY_DEQUEUE).
     indebted: Vec<usize>,
     tasks: Vec<Task>,
     average: f64,
@@ -45,7 +44,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     pub fn new(cpus: usize, tasks: usize) -> Scheduler {
-        // The kernel's factor: one more for each doubling of the CPUs, up to eight of them.
+        // Factor of the kernel: one more for each doubling of the CPUs, up to eight of them.
         let factor = 1.0 + (cpus.clamp(1, 8) as f64).log2().floor();
         Scheduler {
             slice: BASE_SLICE * factor,
@@ -58,12 +57,12 @@ impl Scheduler {
         }
     }
 
-    /// This task goes before all others from now on, as interrupts do.
+    /// Lets this task go before all others from now on, as interrupts do.
     pub fn set_urgent(&mut self, task: usize) {
         self.tasks[task].is_urgent = true;
     }
 
-    /// A task that slept wants a CPU.
+    /// Makes a task that slept runnable.
     pub fn wake(&mut self, now: f64, task: usize) {
         self.look(now);
         let average = self.average;
@@ -73,7 +72,7 @@ impl Scheduler {
             Some(i) => {
                 self.indebted.swap_remove(i);
             }
-            // It moves the average itself, and is to be owed as much behind that.
+            // The task moves the average itself. The formula keeps the lag that it is owed behind the new average.
             None => t.had = average - t.lag * (runnable + 1.0) / runnable.max(1.0),
         }
         t.deadline = t.had + self.slice;
@@ -82,8 +81,8 @@ impl Scheduler {
         self.preempt_for(task);
     }
 
-    /// Who wakes and is due first of all takes the CPU of a task that has had more than its share
-    /// (check_preempt_wakeup_fair()). Who has to wait for others as well takes nobody's.
+    /// Preempts for a task that woke, if it is the first in the queue: the running task that has had most is preempted if it has had more
+    /// than its share (check_preempt_wakeup_fair()). A task that is not the first in the queue preempts none.
     fn preempt_for(&mut self, task: usize) {
         if self.running.len() < self.cpus || self.best().map(|i| self.ready[i]) != Some(task) {
             return;
@@ -101,8 +100,8 @@ impl Scheduler {
         }
     }
 
-    /// A task has computed and wants to go on: whether it keeps its CPU. Otherwise it waits like those that woke. It does
-    /// until its slice is over (RUN_TO_PARITY) or another one preempts it, and then, too, if nobody else is due.
+    /// Returns true if a task that has computed and wants to go on keeps its CPU. Otherwise it waits like the tasks that woke. It keeps the
+    /// CPU until its slice is over (RUN_TO_PARITY) or another task preempts it, and even then if no other task is due.
     pub fn keeps(&mut self, now: f64, task: usize) -> bool {
         self.look(now);
         let t = &mut self.tasks[task];
@@ -126,7 +125,7 @@ impl Scheduler {
         }
     }
 
-    /// A task has computed and wants to go on behind all that are ready now.
+    /// Puts a task that has computed and wants to go on behind all that are ready now.
     pub fn yields(&mut self, now: f64, task: usize) {
         self.look(now);
         let ready = self.ready.iter().map(|other| self.tasks[*other]);
@@ -140,7 +139,7 @@ impl Scheduler {
         self.ready.push(task);
     }
 
-    /// A task with a CPU has nothing to do any more.
+    /// Takes the CPU of a task that has nothing left to do.
     pub fn sleep(&mut self, now: f64, task: usize) {
         self.look(now);
         self.running.retain(|other| *other != task);
@@ -170,12 +169,12 @@ impl Scheduler {
         Some(task)
     }
 
-    /// Of those that wait, where the one is that is due first.
+    /// Index in `ready` of the task that is due first.
     fn best(&self) -> Option<usize> {
         let t = |i: usize| &self.tasks[self.ready[i]];
         let all = || 0..self.ready.len();
         let due = all().filter(|i| t(*i).had <= self.average + EQUAL);
-        // In order of waking among equals.
+        // Equal tasks go in order of waking.
         all()
             .find(|i| t(*i).is_urgent)
             .or_else(|| due.min_by(|a, b| t(*a).deadline.total_cmp(&t(*b).deadline)))
@@ -186,7 +185,7 @@ impl Scheduler {
         o.is_urgent || !is_due || o.deadline < t.deadline
     }
 
-    /// What each task has had by now, and the average of those that are runnable.
+    /// Updates the CPU time that each task has had by now, and the average of the runnable ones.
     fn look(&mut self, now: f64) {
         for task in &self.running {
             let t = &mut self.tasks[*task];
@@ -199,7 +198,7 @@ impl Scheduler {
             (0..self.indebted.len()).find(|i| due(&self.tasks[self.indebted[*i]], self.average))
         {
             let task = self.indebted.swap_remove(i);
-            // What it would be owed meanwhile it did not wait for (DELAY_ZERO).
+            // The task did not wait while it slept, so it is owed nothing (DELAY_ZERO).
             self.tasks[task].lag = 0.0;
             self.set_average();
         }
@@ -224,7 +223,7 @@ mod tests {
         let mut s = Scheduler::new(1, 3);
         s.wake(0.0, 0);
         assert_eq!(s.next(0.0), Some(0));
-        // Both wake while it runs, and its slice is not over.
+        // Tasks 1 and 2 wake while task 0 runs, and its slice is not over.
         s.wake(0.2e-3, 1);
         s.wake(0.3e-3, 2);
         assert_eq!(s.next(0.3e-3), None);
@@ -243,10 +242,10 @@ mod tests {
         s.wake(0.0, 0);
         s.wake(0.0, 1);
         s.next(0.0);
-        // It had 0.1 ms more than the other one, which waits already: who wakes is not the first then.
+        // Task 0 has run 0.1 ms longer than task 1, which is queued and due first. Waking task 2 must not preempt task 0.
         s.wake(0.1e-3, 2);
         assert!(s.keeps(0.2e-3, 0));
-        // One that is owed time from before, and is the only one to wait, does not.
+        // Task 1 is owed time from before and is the only one to wait: waking it preempts task 0.
         let mut s = Scheduler::new(1, 2);
         s.wake(0.0, 0);
         s.wake(0.0, 1);

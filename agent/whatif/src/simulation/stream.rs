@@ -1,6 +1,6 @@
 //! One request at a time of a client.
 
-/// Where a request is.
+/// Step of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
     Outside,
@@ -13,7 +13,7 @@ pub(super) enum Step {
     Reply,
 }
 
-/// One request at a time of a client.
+/// A slot of a client for one request at a time.
 pub(super) struct Stream {
     pub group: usize,
     pub class: usize,
@@ -27,7 +27,7 @@ pub(super) struct Stream {
     pub arrived: f64,
     pub began: f64,
     pub waits_since: f64,
-    /// When the wait began that is over, and whose thread has no CPU yet.
+    /// Begin of a log wait that has ended while the thread has no CPU yet.
     pub logged_since: Option<f64>,
 }
 

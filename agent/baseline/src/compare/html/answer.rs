@@ -8,12 +8,12 @@ use crate::workload;
 use nfscope_stats::Interval;
 use nfscope_text::units::percent;
 
-/// From this factor on a change is told as a factor, and below it in percent.
+/// Factor from which on a change is written as a factor, and below it in percent.
 const FACTOR: f64 = 1.5;
 /// Most other quantities that are named.
 const MOST: usize = 4;
 
-/// The row that the first page is about: the primary quantity, or else the mean of the first operation that both sides have.
+/// Row that the first page is about: the primary quantity, or else the mean of the first operation that both sides have.
 pub(in crate::compare) fn main_row(c: &Comparison) -> Option<&Row> {
     let both = |r: &&Row| r.before.is_some() && r.after.is_some();
     let is_op = |r: &&Row| matches!(r.subject, Subject::Op { .. } | Subject::Workload { .. });
@@ -25,7 +25,7 @@ pub(in crate::compare) fn main_row(c: &Comparison) -> Option<&Row> {
         .or_else(|| rows().find(mean))
 }
 
-/// The answer in one sentence or a few, the gravest first.
+/// Answer in one sentence or a few, the gravest first.
 pub(super) fn answer(c: &Comparison) -> Vec<String> {
     let main = main_row(c);
     let mut all = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn answer(c: &Comparison) -> Vec<String> {
         .as_ref()
         .filter(|_| direction == Some(Direction::Less))
     {
-        // Nobody counts the writes in a cache, which may have a battery.
+        // Writes in a cache, which may have a battery, are not counted.
         let is = if d.at_risk[1].is_some() {
             "is"
         } else {
@@ -74,7 +74,7 @@ pub(super) fn answer(c: &Comparison) -> Vec<String> {
     all
 }
 
-/// The sentences on a row with a verdict.
+/// Sentences about a row with a verdict.
 fn judged(c: &Comparison, row: &Row) -> Vec<String> {
     let why = row.why.as_deref();
     match row.verdict {
@@ -130,7 +130,7 @@ fn judged(c: &Comparison, row: &Row) -> Vec<String> {
     }
 }
 
-/// Other quantities that became worse, by name, and how many became better.
+/// Sentence about other quantities: names of those that became worse, and the number of those that became better.
 fn others(c: &Comparison, main: Option<&Row>) -> Vec<String> {
     let is_other = |r: &&Row| !main.is_some_and(|m| std::ptr::eq(m, *r));
     let of = |v: Verdict| {
@@ -203,7 +203,7 @@ fn what(c: &Comparison, row: &Row) -> String {
     }
 }
 
-/// An operation in words. A WRITE saves durably only where all of them ask for it, and the server keeps its word.
+/// Words for an operation. A WRITE saves durably only if all WRITEs ask for stable storage and the server does not lose acknowledged data.
 fn verb(op: &str, durable: bool) -> Option<&'static str> {
     Some(match op {
         "write" if durable => "Saving data durably",
@@ -237,21 +237,21 @@ fn change(row: &Row, ratio: &Interval) -> String {
         return "by more than can be told".to_owned();
     }
     let confident = |least: String| format!(", at least {least} with 95 % confidence");
-    // A number that fell is told by what is left of it: `2.5 times less` may mean anything.
+    // A number that fell is described in percent, because `2.5 times less` is ambiguous.
     if by >= FACTOR && least > FACTOR && (is_time || !fell) {
         let words = match (is_time, fell) {
             (true, true) => "as fast",
             (true, false) => "as long",
             (false, _) => "as many",
         };
-        // A lower end that is rounded up promises more than is known.
+        // The lower end is rounded down, because rounding up would promise more than is known.
         return format!(
             "{} times {words}{}",
             factor(by, f64::round),
             confident(format!("{} times", factor(least, f64::floor)))
         );
     }
-    // The part of the time that is gone, or that came on top.
+    // Part of the time that was saved or added.
     let share = |ratio: f64| if fell { 1.0 - 1.0 / ratio } else { ratio - 1.0 };
     let words = match (is_time, fell) {
         (true, true) => "less time",

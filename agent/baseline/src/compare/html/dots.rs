@@ -1,4 +1,4 @@
-//! The recordings of both sides as dots, each with its interval, over those of the sides.
+//! Recordings of both sides as dots, each with its interval, above the intervals of the sides.
 
 use crate::compare::labels;
 use crate::compare::result::{Comparison, Dots};
@@ -7,16 +7,16 @@ use crate::html::ticks;
 use maud::{Markup, html};
 use nfscope_stats::Interval;
 
-/// Height of the dots of a side, and of a side without dots; the first page is one sheet, however many recordings there are.
+/// Height of a side with dots, and of a side without. The first page is one sheet, however many recordings there are.
 const DOTS: f64 = 60.0;
-/// So many dots have room for their values; of fewer each has as much.
+/// Most dots that have room for their values; fewer dots have the height of as many.
 const ROOM: usize = 4;
 const SIDE: f64 = 24.0;
 const TOP: f64 = 14.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = WIDTH - 84.0;
 
-/// Draws them; `None` where no recording has a value.
+/// Draws the dots; `None` if no recording has a value.
 pub(super) fn draw(c: &Comparison, dots: &Dots, sides: [Option<Interval>; 2]) -> Option<Markup> {
     let sound = |i: &&Interval| i.value.is_finite() && i.value > 0.0;
     let shown = || {

@@ -1,4 +1,4 @@
-//! The first page: what a manager reads, and what somebody signs.
+//! The first page, for readers of the answer alone and for a signature.
 
 use crate::compare::confounders::first_sentence;
 use crate::compare::html::answer::{answer, main_row};
@@ -145,7 +145,7 @@ fn recorded(c: &Comparison) -> Markup {
     }
 }
 
-/// The names of the recordings of a side; of many the first ones.
+/// Names of the recordings of a side; if there are many, the first ones.
 fn names(side: &Side) -> String {
     let all = &side.recordings;
     match all.len() > NAMES {
@@ -154,7 +154,7 @@ fn names(side: &Side) -> String {
     }
 }
 
-/// Lines to write on.
+/// Empty lines for a signature.
 fn lines() -> Markup {
     html! {
         div.lines {

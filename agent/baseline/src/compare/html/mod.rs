@@ -1,4 +1,4 @@
-//! A comparison as an HTML page: first what is signed, and then the details.
+//! A comparison as an HTML page: first the page to sign, and then the details.
 
 mod answer;
 mod dots;

@@ -6,7 +6,7 @@ use crate::compare::result::Comparison;
 use crate::html::{document, quoted};
 use maud::{Markup, html};
 
-/// The page without anything that its caller would have to know.
+/// Page without the facts that only a caller knows.
 pub fn page(c: &Comparison) -> String {
     page_to_sign(c, &Paper::default())
 }

@@ -1,18 +1,18 @@
-//! Parts of a page beside the comparison itself: its title, its origin, and what the change is worth.
+//! Parts of a page beside the comparison itself: its title, its origin, and the capacity before and after.
 
 use crate::capacity::Capacity;
 use crate::compare::result::Comparison;
 use crate::html::quoted;
 use nfscope_text::units::{percent, rate};
 
-/// Facts that the caller knows and the comparison does not.
+/// Facts that the caller has and the comparison lacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Paper {
-    /// Title of the page, if somebody gave one.
+    /// Title of the page, if one was given.
     pub title: Option<String>,
-    /// A note of whoever made it.
+    /// Note of the author.
     pub note: Option<String>,
-    /// The words of the command that makes the comparison again; none where it is not known.
+    /// Words of the command that repeats the comparison; empty if it is not known.
     pub command: Vec<String>,
     /// A digest of the recordings of each side; empty where there are none.
     pub digests: Vec<String>,
@@ -30,24 +30,24 @@ pub struct Worth {
 /// The capacity of one side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorthOf {
-    /// Requests per second that were measured.
+    /// Measured requests per second.
     pub rate: f64,
-    /// Requests per second at the limit: two ends where it is a range, and twice the same where it is one number.
+    /// Requests per second at the limit: both ends of a range, or the same number twice.
     pub limit: [f64; 2],
     /// Name of the resource that limits.
     pub resource: String,
-    /// The limit is more than three times as far as what was measured.
+    /// True if the limit is more than three times the measured rate.
     pub extrapolated: bool,
 }
 
 impl WorthOf {
-    /// The lowest limit of several recordings of one side; `None` where any of them has none.
+    /// Lowest limit of several recordings of one side; `None` if any of them has none.
     pub fn of(all: &[Capacity]) -> Option<WorthOf> {
         let each: Option<Vec<WorthOf>> = all.iter().map(WorthOf::one).collect();
         WorthOf::lowest(each?)
     }
 
-    /// No limit is below what was measured.
+    /// Lowest limit, but not below a measured rate.
     fn lowest(each: Vec<WorthOf>) -> Option<WorthOf> {
         let rates = each.iter().map(|w| w.rate);
         let rate = rates.clone().sum::<f64>() / each.len().max(1) as f64;
@@ -82,14 +82,14 @@ impl WorthOf {
         range(self.limit.map(rate)) + "/s"
     }
 
-    /// Part of the limit that is in use: of a range both ends, the smaller one first.
+    /// Part of the limit that is in use; for a range both ends, the smaller one first.
     pub(super) fn in_use(&self) -> String {
         let [low, high] = self.limit;
         range([high, low].map(|limit| percent(self.rate / limit)))
     }
 }
 
-/// Both ends, or one where they read alike.
+/// Both ends, or one if they read alike.
 fn range([low, high]: [String; 2]) -> String {
     match low == high {
         true => low,
@@ -122,7 +122,7 @@ impl Paper {
     }
 }
 
-/// A word of a command line: an option stays readable.
+/// Quotes a word of a command line so that an option stays readable.
 fn option(word: &str) -> String {
     match word.strip_prefix("--").and_then(|w| w.split_once('=')) {
         Some((name, value)) => format!("--{name}={}", quoted(value)),
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// A limit that is a range is told as one: its lower end alone is no "at most".
+    /// A limit that is a range is shown with both ends: its lower end alone is no "at most".
     #[test]
     fn a_limit_that_is_a_range_has_both_ends() {
         let range = worth(100.0, [120.0, 480.0]);
@@ -163,7 +163,7 @@ mod tests {
         );
     }
 
-    /// A recording may have had more requests than the lowest limit of another one lets through.
+    /// The part in use is at most 100 %, although a recording may have had more requests than the lowest limit of another one.
     #[test]
     fn no_more_is_in_use_than_there_is() {
         let sides = vec![worth(300.0, [310.0; 2]), worth(100.0, [150.0, 200.0])];

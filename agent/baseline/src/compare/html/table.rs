@@ -7,10 +7,10 @@ use nfscope_stats::Interval;
 use nfscope_text::units::many;
 use std::collections::BTreeMap;
 
-/// What is the same on both sides, unless the change is one of it.
+/// Properties that are the same on both sides, unless the change is one of them.
 const SAME: [&str; 3] = ["host", "kernel", "agent"];
 
-/// Properties of the two recordings, side by side. What differs and is mostly the same is emphasized.
+/// Properties of the two recordings, side by side. A difference in [`SAME`] is emphasized.
 pub(super) fn sides(c: &Comparison) -> Markup {
     html! {
         table.sides {
@@ -32,7 +32,7 @@ pub(super) fn sides(c: &Comparison) -> Markup {
     }
 }
 
-/// Labels of one side; those that the other side has otherwise, or not at all, are emphasized.
+/// Labels of one side. Labels that the other side lacks, or has with another value, are emphasized.
 fn marked(of: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Markup {
     html! {
         @for (i, (key, value)) in of.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn rows(rows: &[Row]) -> Markup {
     }
 }
 
-/// On a narrow screen each row becomes a card, for which every cell knows its heading.
+/// Table of rows. On a narrow screen each row becomes a card, so every cell has its heading.
 fn table(rows: &[Row]) -> Markup {
     html! {
         table.rows {
@@ -106,7 +106,7 @@ fn line(row: &Row) -> Markup {
     }
 }
 
-/// An interval from end to end of which the value grows by more than this says nothing.
+/// Ratio of the ends of an interval from which on it is too wide to be useful.
 const WIDE: f64 = 1000.0;
 
 fn side(quantity: &Quantity, of: Option<Interval>) -> Markup {

@@ -1,4 +1,4 @@
-//! Three factors as a cube, whose corners have the mean response.
+//! Three factors as a cube with the mean response at its corners.
 
 use crate::experiment::html::scale::mean;
 use crate::experiment::result::{Analysed, Response};
@@ -6,11 +6,11 @@ use crate::html::frame::{figure, px};
 use maud::{Markup, html};
 
 const HEIGHT: f64 = 308.0;
-/// The near corner of all low levels, and where the high level of each factor lies from there.
+/// Near corner of all low levels, and the steps from there to the high level of each factor.
 const ORIGIN: (f64, f64) = (66.0, 250.0);
 const STEPS: [(f64, f64); 3] = [(190.0, 0.0), (0.0, -150.0), (110.0, -56.0)];
 
-/// The three factors that explain most of the variation by themselves; `None` of fewer than three.
+/// Draws the cube of the three factors that explain most of the variation by themselves; `None` for fewer than three factors.
 pub(super) fn draw(a: &Analysed) -> Option<Markup> {
     let main = a.effects.iter().map(Response::factors_of);
     let mut three: Vec<usize> = main.filter(|of| of.len() == 1).flatten().take(3).collect();
@@ -48,7 +48,7 @@ pub(super) fn draw(a: &Analysed) -> Option<Markup> {
             @let (x, y) = at(n);
             @let value = corner(n);
             @let anchor = if n & 1 == 1 { "start" } else { "end" };
-            // Right of a near corner an edge goes up: below it there is room.
+            // An edge goes up at the right of a near corner, so the label is below.
             @let beside = if n & 1 == 1 { 9.0 } else { -9.0 };
             @let above = if n & 5 == 1 { -17.0 } else { 5.0 };
             circle class={ @if value.is_some() { "mark full after" } @else { "mark after" } } cx=(px(x)) cy=(px(y)) r="4" {}

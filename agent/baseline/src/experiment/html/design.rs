@@ -1,14 +1,14 @@
-//! What was planned, what was made of it, and whether the runs can be compared.
+//! The plan and its runs, and checks whether the runs can be compared.
 
 use crate::experiment::result::Analysed;
 use maud::{Markup, html};
 use nfscope_stats::experiment::Word;
 use nfscope_text::units::{percent, rate};
 
-/// Most words of the defining relation.
+/// Most words of the defining relation that are listed.
 const WORDS: usize = 15;
 
-/// Factors with their levels, and what cannot be told apart.
+/// Factors with their levels, and effects that cannot be distinguished.
 pub(super) fn factors(a: &Analysed) -> Markup {
     html! {
         table.sides {
@@ -39,7 +39,7 @@ fn relation(a: &Analysed) -> String {
     )
 }
 
-/// What must be equal in all runs.
+/// Checks of properties that must be equal in all runs.
 pub(super) fn checks(a: &Analysed) -> Markup {
     let ends = |of: &dyn Fn(usize) -> f64| {
         (0..a.runs.len())
@@ -62,7 +62,7 @@ pub(super) fn checks(a: &Analysed) -> Markup {
     }
 }
 
-/// All runs, with what they measured.
+/// All runs with their measurements.
 pub(super) fn runs(a: &Analysed) -> Markup {
     html! {
         details {

@@ -8,10 +8,10 @@ use nfscope_text::units::percent;
 
 const LINE: f64 = 20.0;
 const TOP: f64 = 34.0;
-/// Where the scale begins and ends.
+/// Left and right end of the scale.
 const LEFT: f64 = 168.0;
 const RIGHT: f64 = WIDTH - 14.0;
-/// Letters of a name that have room beside the scale.
+/// Most letters of a name beside the scale.
 const LETTERS: usize = 21;
 /// Most lines; the table has all.
 const MOST: usize = 40;
@@ -19,7 +19,7 @@ const MOST: usize = 40;
 /// Each effect with its interval on a line, the largest part of the variation first.
 pub(super) fn forest(a: &Analysed) -> Markup {
     let shown: Vec<&Response> = a.effects.iter().take(MOST).collect();
-    // Factors by their logarithm, so that a half is as far from one as a double.
+    // Factors are placed by their logarithm, so that a half is as far from one as a double.
     let place = |v: f64| if a.logarithm { v.ln() } else { v };
     let ends = shown.iter().flat_map(|e| {
         let [low, high] = e.interval.unwrap_or([e.effect; 2]);
@@ -71,7 +71,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Where the axis has labels, as values of effects.
+/// Values at which the axis has labels.
 fn axis(logarithm: bool, furthest: f64) -> Vec<(f64, String)> {
     if !logarithm {
         return [-1.0, -0.5, 0.0, 0.5, 1.0]
@@ -125,7 +125,7 @@ pub(super) fn table(a: &Analysed) -> Markup {
     }
 }
 
-/// Factors with more than two levels: tests, and each level beside the first.
+/// Table for factors with more than two levels: tests, and each level compared with the first.
 pub(super) fn terms(a: &Analysed) -> Markup {
     let effect = if a.logarithm { "ratio" } else { "more" };
     let class = |found: bool| if found { "more" } else { "none" };

@@ -10,10 +10,10 @@ const TOP: f64 = 20.0;
 const BOTTOM: f64 = HEIGHT - 44.0;
 const LEFT: f64 = 40.0;
 const RIGHT: f64 = WIDTH - 60.0;
-/// Effects that have a name in the drawing beside those that stand out: the largest.
+/// Most effects with a name in the drawing, the largest first, beside those that stand out.
 const NAMED: usize = 3;
 
-/// Without replicates: effects beside what noise would give those of their rank.
+/// Draws effects without replicates, against the size that noise would give to effects of their rank.
 pub(super) fn draw(a: &Analysed) -> Option<Markup> {
     let h = a.half_normal.as_ref()?;
     let most = h
@@ -64,7 +64,7 @@ pub(super) fn draw(a: &Analysed) -> Option<Markup> {
     ))
 }
 
-/// Places of round sizes. An effect is half the logarithm of the factor from the low level to the high one.
+/// Ticks at round sizes. An effect is half the logarithm of the factor from the low level to the high one.
 fn axis(logarithm: bool, most: f64) -> Vec<(f64, String)> {
     if logarithm {
         let factors = ticks::factors((2.0 * most).exp()).into_iter();

@@ -5,17 +5,17 @@ use crate::experiment::result::{Analysed, Response};
 use crate::html::frame::{SIDES, WIDTH, figure, px};
 use maud::{Markup, html};
 
-/// Most drawings; those with the largest part of the variation.
+/// Most drawings: those with the largest part of the variation.
 const MOST: usize = 6;
 const HEIGHT: f64 = 250.0;
 const TOP: f64 = 58.0;
 const BOTTOM: f64 = HEIGHT - 28.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = WIDTH - 28.0;
-/// Where the levels of the first factor stand.
+/// Places of the levels of the first factor.
 const LEVELS: [f64; 2] = [0.2, 0.8];
 
-/// The mean response for each level of a factor (outer) and of another one (inner).
+/// Mean response for each level of a factor (outer) and of another one (inner).
 type Means = [[Option<f64>; 2]; 2];
 
 /// Drawings of the pairs, all on one scale.

@@ -1,4 +1,4 @@
-//! Residuals against the order of the runs, and against what the effects predict: neither should have a shape.
+//! Residuals against the order of the runs, and against the fitted values: neither should have a shape.
 
 use crate::experiment::html::scale::Scale;
 use crate::experiment::result::{Analysed, RunResult};
@@ -11,10 +11,10 @@ const TOP: f64 = 16.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 28.0;
-/// Runs with a number at the axis, at most.
+/// Most runs with a number at the axis.
 const NUMBERS: usize = 12;
 
-/// Both drawings; none where each combination was run once, and nothing is left over.
+/// The two drawings of the residuals; none if each combination was run once, because then there are no residuals.
 pub(super) fn draw(a: &Analysed) -> Vec<Markup> {
     if a.runs.iter().all(|r| r.residual == 0.0) || a.half_normal.is_some() {
         return Vec::new();

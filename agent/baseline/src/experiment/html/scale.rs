@@ -3,7 +3,7 @@
 use crate::experiment::result::{Analysed, Unit};
 use crate::html::ticks;
 
-/// From values to places on an axis.
+/// Scale that maps values to places on an axis.
 pub(super) struct Scale {
     logarithm: bool,
     unit: Unit,
@@ -12,7 +12,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// One on which all of these values have a place.
+    /// Scale on which all of these values have a place.
     pub(super) fn of(a: &Analysed, values: impl Iterator<Item = f64>) -> Scale {
         let sound = |v: &f64| v.is_finite() && (!a.logarithm || *v > 0.0);
         let ends = values
@@ -35,7 +35,7 @@ impl Scale {
         }
     }
 
-    /// Where a value is, from 0 to 1.
+    /// Place of a value, from 0 to 1.
     pub(super) fn at(&self, v: f64) -> f64 {
         match self.logarithm {
             true => (v / self.from).ln() / (self.to / self.from).ln(),
@@ -43,7 +43,7 @@ impl Scale {
         }
     }
 
-    /// Ticks with what stands there.
+    /// Ticks with their labels.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let label = |v: f64| match self.unit {
             Unit::PerSecond => format!("{}/s", ticks::count(v)),
@@ -62,14 +62,14 @@ impl Scale {
             .filter(|v| (self.from..=self.to).contains(v));
         let places: Vec<(f64, String)> = inside.map(|v| (v, label(v))).collect();
         match places.len() {
-            // Levels that hardly differ have no round number between them.
+            // Levels that hardly differ have no round number between them, so the ends have labels.
             0 | 1 => [self.from, self.to].map(|v| (v, self.unit.shown(v))).into(),
             _ => places,
         }
     }
 }
 
-/// The mean of runs on the scale of the analysis: where effects are factors, the geometric one. `None` of none.
+/// Mean of runs on the scale of the analysis: the geometric one if effects are factors. `None` without values.
 pub(super) fn mean(a: &Analysed, values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     (!values.is_empty()).then(|| match a.logarithm {

@@ -39,8 +39,9 @@ fn found<'a>(d: &'a Value, kind: &str) -> Option<&'a Value> {
     all.iter().find(|f| f["kind"] == kind)
 }
 
-/// Kinds of findings of which no probe of illumos tells: TCP connections, the durability of acknowledged writes, this host's own mounts.
-const NOT_JUDGED: [&str; 4] = [
+/// Kinds of findings of which no probe of illumos tells: locks of NFSv3, TCP connections, the durability of acknowledged writes, this host's own mounts.
+const NOT_JUDGED: [&str; 5] = [
+    "retry_later",
     "connection_limit",
     "unacknowledged_replies",
     "unsafe_writes",

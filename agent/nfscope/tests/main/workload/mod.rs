@@ -5,8 +5,8 @@ mod record;
 mod work_dir;
 
 use crate::fixture::golden;
-use nfscope::workload::parameters::{self, Set};
-use nfscope::workload::{SizeName, all};
+use nfscope_load::workload::parameters::{self, Set};
+use nfscope_load::workload::{SizeName, all};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -28,7 +28,11 @@ fn the_list_and_a_job_file() {
     let list = nfscope(&["list"]).output().unwrap();
     golden("workload.list.txt", &text(&list.stdout));
     for w in all() {
-        let path = format!("{}/workloads/{}.fio", env!("CARGO_MANIFEST_DIR"), w.name);
+        let path = format!(
+            "{}/../load/workloads/{}.fio",
+            env!("CARGO_MANIFEST_DIR"),
+            w.name
+        );
         let shown = nfscope(&["show", w.name]).output().unwrap();
         assert_eq!(text(&shown.stdout), std::fs::read_to_string(path).unwrap());
     }

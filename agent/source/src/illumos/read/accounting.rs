@@ -7,14 +7,14 @@ use nfscope_model::family as f;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// One kind of name, from one reading to the next.
+/// Accounts of clients or of exports, from one reading to the next.
 #[derive(Debug)]
 struct Kind {
     top: TopK,
     before: HashMap<String, Sum>,
 }
 
-/// Clients and exports.
+/// Accounts of clients and exports.
 #[derive(Debug)]
 pub struct Accounting {
     clients: Kind,
@@ -30,13 +30,13 @@ impl Kind {
         }
     }
 
-    /// `name`: that of the counts in the script, without its end.
+    /// Reads the counts of clients or exports. `name` is that of the counts in the script, without its end.
     fn read(&mut self, totals: &Totals, name: &str, since: Duration, all: Sum) {
         let mut deltas = BTreeMap::new();
         let (ops, ns) = (format!("{name}_ops"), format!("{name}_ns"));
         for (fields, n) in totals.counts(&ops) {
             let label = match fields[..] {
-                // What the translators say of a transport that they do not know, and of a request outside of all exports.
+                // The translators write these words for a transport that they do not know, and for a request outside of all exports.
                 ["unknown" | "<unknown>"] if name == "client" => "local",
                 ["<unknown>"] => "none",
                 [known] => known,
@@ -60,7 +60,7 @@ impl Kind {
 }
 
 impl Accounting {
-    /// With at most so many of each.
+    /// Makes accounts with at most this number of clients and of exports that have series.
     pub fn new(max_clients: usize, max_exports: usize) -> Self {
         Accounting {
             clients: Kind::new(max_clients),
@@ -69,19 +69,19 @@ impl Accounting {
         }
     }
 
-    /// Names at most so many of each from now on.
+    /// Limits the clients and exports that have series from now on.
     pub fn limit(&mut self, max_clients: usize, max_exports: usize) {
         self.clients.top.limit(max_clients);
         self.exports.top.limit(max_exports);
     }
 
-    /// What was read last has been published.
+    /// Notes that the values of the last reading have been published.
     pub fn publish(&mut self) {
         self.clients.top.publish();
         self.exports.top.publish();
     }
 
-    /// Reads the totals of script `nfs`; `exports` where it knows them.
+    /// Reads the totals of script `nfs`; `exports` is true if the script knows exports.
     pub fn read(&mut self, totals: &Totals, exports: bool, s: &mut Snapshot) {
         let all = Sum {
             ops: totals

@@ -6,7 +6,7 @@ use crate::illumos::totals::Totals;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 
-/// By the number in the script.
+/// Operations by their number in the script.
 const OPS: [&str; 2] = ["write", "read"];
 
 /// Reads the totals of script `io`.
@@ -25,7 +25,7 @@ pub fn read(totals: &Totals, s: &mut Snapshot) {
     }
 }
 
-/// What the kernel counts of devices: the time with a request in them, and the requests in them now.
+/// Reads the kernel's counts of devices: the time with requests in them, and the number of requests in them now.
 pub fn kernel(stats: &Stats, s: &mut Snapshot) {
     for (name, value) in stats.all() {
         let mut parts = name.split(':');
@@ -34,7 +34,7 @@ pub fn kernel(stats: &Stats, s: &mut Snapshot) {
         else {
             continue;
         };
-        // Behind a comma stand partitions and errors.
+        // Names with a comma are those of partitions and errors.
         if device.contains(',') {
             continue;
         }

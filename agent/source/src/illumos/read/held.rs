@@ -1,5 +1,5 @@
-//! Requests in hand that are old, from what scripts `rpc` and `nfs` say of each thread: the one knows requests, the other the
-//! operations in them and what their threads sleep for.
+//! Old requests in hand, from the lines of scripts `rpc` and `nfs` for each thread: `rpc` knows requests, `nfs` the operations in them and
+//! the causes of their threads' sleep.
 
 use crate::illumos::scripts::op_by_number;
 use crate::illumos::totals::Totals;
@@ -9,33 +9,33 @@ use nfscope_model::{HeldRequest, Snapshot};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Younger requests are not reported.
+/// Age from which requests are reported.
 const MIN_SECONDS: f64 = 0.5;
-/// So many are described; the rest is counted.
+/// Number of requests that are described; the others are only counted.
 const MOST: usize = 32;
 
-/// What a thread waits for, by the number in the scripts.
+/// Waits of a thread, by their number in the scripts.
 const KINDS: [&str; 9] = [
     "unknown", "cpu", "log", "disk", "lock", "throttle", "upcall", "recall", "reclaim",
 ];
 /// Versions of operations in hand, by the number in script `nfs`.
 const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
-/// One of the scripts that tell of threads.
+/// Frames of a script that has a line for each thread.
 pub struct Told<'a> {
-    /// What its frames add up to.
+    /// Totals of its frames.
     pub totals: &'a Totals,
-    /// When the last one came; `None` where the script does not run.
+    /// Time of the last frame; `None` if the script does not run.
     pub at_ns: Option<u64>,
 }
 
-/// A time of units of 64 ns, and a number below it.
+/// A value of a thread: a time in units of 64 ns, and a number below them.
 struct Moment {
     ns: u64,
     number: u64,
 }
 
-/// The value of a thread, of which the lowest part is a number below `base`.
+/// Splits the value of a thread, whose lowest part is a number below `base`.
 fn moment(value: i64, base: u64) -> Moment {
     let value = u64::try_from(value).unwrap_or(0);
     Moment {
@@ -44,7 +44,7 @@ fn moment(value: i64, base: u64) -> Moment {
     }
 }
 
-/// Threads by process and number.
+/// Id of a thread: process and number.
 type Thread = (u32, u32);
 
 fn by_thread<'a>(totals: &'a Totals, name: &'a str) -> impl Iterator<Item = (Thread, i64)> {
@@ -56,12 +56,12 @@ fn by_thread<'a>(totals: &'a Totals, name: &'a str) -> impl Iterator<Item = (Thr
     })
 }
 
-/// Threads that a script has a line for.
+/// Number of threads for which a script has a line.
 pub fn threads(totals: &Totals) -> usize {
     totals.gauges("hand").count()
 }
 
-/// Whether any of them has something in hand, by either script's numbers.
+/// True if any thread has a request or operation in hand, by the numbers of either script.
 pub fn any(totals: &Totals) -> bool {
     let of_ops = |value| moment(value, 2048).number != 2047;
     let of_requests = |value| (1..4).contains(&moment(value, 16).number);
@@ -90,7 +90,7 @@ fn operations(nfs: &Totals, phases: bool) -> BTreeMap<Thread, Operation> {
         let number = start.number as usize;
         let version = VERSIONS.get(number / 128)?;
         let left = left.get(&thread).map(|value| moment(*value, 16));
-        // A thread that has not left its CPU since then runs.
+        // A thread that has not left its CPU since the start of the operation runs.
         let kind = left.filter(|left| left.ns >= start.ns);
         let kind = kind.map_or(1, |left| left.number as usize);
         Some((
@@ -109,8 +109,8 @@ fn operations(nfs: &Totals, phases: bool) -> BTreeMap<Thread, Operation> {
     by_thread(nfs, "hand").filter_map(of).collect()
 }
 
-/// Adds the old requests in hand, the oldest first, and how many of them are stuck. `phases`: waits are told apart here. Without
-/// script `rpc` only operations are seen: a server without a stuck one may have a stuck request all the same.
+/// Adds the old requests in hand, the oldest first, and the number of stuck ones. `phases`: the kinds of waits are distinguished. Without
+/// script `rpc` only operations are seen, so that there may be a stuck request without a stuck operation.
 pub fn read(rpc: &Told, nfs: &Told, phases: bool, s: &mut Snapshot) {
     let ops = match nfs.at_ns {
         Some(_) => operations(nfs.totals, phases),
@@ -152,7 +152,7 @@ pub fn read(rpc: &Told, nfs: &Told, phases: bool, s: &mut Snapshot) {
         let measured = rpc.at_ns.is_some()
             && match wait {
                 "reply" | "upcall" => true,
-                // Most servers never have these.
+                // Most servers never have these waits.
                 "throttle" | "recall" | "reclaim" => false,
                 "unknown" => !phases,
                 _ => phases,
@@ -199,7 +199,7 @@ mod tests {
         seconds * SECOND / 64 * base + number
     }
 
-    /// What is held 100 s after the start: seconds, version, operation and wait.
+    /// Requests in hand 100 s after the start: seconds, version, operation and wait.
     fn held(
         rpc: Option<Totals>,
         nfs: Option<Totals>,
@@ -224,7 +224,7 @@ mod tests {
         all.iter().map(|(s, what)| (*s, what.as_str())).collect()
     }
 
-    /// A thread for each case: what the scripts say of it, and what that is.
+    /// Cases with a thread for each: lines of the scripts, and the expected request.
     #[test]
     fn what_each_thread_has_in_hand() {
         let rpc = totals(&[
@@ -244,10 +244,10 @@ mod tests {
             ("hand\t9\t1", at(90, 2048, 7)),
             ("left\t9\t1", at(90, 16, 2)),
             ("hand\t9\t3", at(92, 2048, 2047)),
-            // One that NFSv4.1 added, and its thread has not slept since it began.
+            // An operation that NFSv4.1 added; its thread has not slept since it began.
             ("hand\t9\t5", at(94, 2048, 2 * 128)),
             ("left\t9\t5", at(93, 16, 4)),
-            // Of the request before.
+            // An operation of the request before.
             ("hand\t9\t6", at(80, 2048, 128 + 38)),
         ]);
         assert!(any(&rpc) && any(&nfs));
@@ -281,7 +281,7 @@ mod tests {
         let (s, all) = held(None, Some(nfs()), true);
         assert_eq!(text(&all), [(3, "4.0 write disk")]);
         assert_eq!(s.value(&f::STUCK_REQUESTS, ["disk"]), Some(1.0));
-        // Another request may be stuck that is no operation yet.
+        // There may be a stuck request that is no operation yet.
         assert_eq!(s.value(&f::STUCK_REQUESTS, ["log"]), None);
         assert_eq!(text(&held(Some(rpc()), None, true).1), [(3, "  unknown")]);
         assert_eq!(
@@ -297,7 +297,7 @@ mod tests {
         );
     }
 
-    /// Nothing that a script could print makes it panic, and nothing is older than the clock.
+    /// Values that no script prints cause no panic, and no request is older than the clock.
     #[test]
     fn values_that_cannot_be_are_harmless() {
         for value in [0, 1, u64::MAX, i64::MAX as u64, i64::MIN as u64, 2047] {

@@ -1,11 +1,11 @@
-//! What the kernel counts by itself: CPUs, the reply cache, and its operations beside those that were timed.
+//! Counts of the kernel itself: CPUs, the reply cache, and its operations beside those that were timed.
 
 use crate::illumos::kstat::Stats;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::VecDeque;
 
-/// Sets that are remembered: frames of operations are at most a few seconds behind the newest.
+/// Number of sets that are remembered: frames of operations are at most a few seconds behind the newest set.
 const MOST: usize = 8;
 
 /// Names that are no operations, or operations without probes.
@@ -13,25 +13,25 @@ const NOT_TIMED: [&str; 7] = [
     "crtime", "snaptime", "class", "compound", "reserved", "illegal", "null",
 ];
 
-/// Sets of statistics, and what of them belongs to the time since the scripts began.
+/// Sets of statistics, and the part of their counts since the scripts began.
 #[derive(Debug, Default)]
 pub struct Kernel {
     sets: VecDeque<Stats>,
-    /// When the script for operations began first.
+    /// Time at which the script for operations began first.
     began: Option<u64>,
     figures: [Figure; 2],
 }
 
-/// The operations of one version.
+/// Operations of a version.
 #[derive(Debug, Default, Clone, Copy)]
 struct Figure {
-    /// What the kernel had counted just before and just after the script began.
+    /// The kernel's counts just before and just after the script began.
     start: Option<[f64; 2]>,
-    /// What was published of it last. It never falls.
+    /// Count that was published last. It never falls.
     published: f64,
 }
 
-/// Operations of a version that the kernel counted since it started; NULL of version 4 has no place in its operations.
+/// Operations of a version that the kernel counted since it started; NULL of version 4 is not among its operations.
 fn counted(stats: &Stats, version: usize) -> Option<f64> {
     let start = ["nfs:0:rfsproccnt_v3:", "nfs:0:rfsproccnt_v4:"][version];
     let mut any = false;
@@ -55,7 +55,7 @@ impl Kernel {
         self.sets.push_back(stats);
     }
 
-    /// The script for operations began at this moment.
+    /// Notes the time at which the script for operations began.
     pub fn began(&mut self, at_ns: u64) {
         self.began.get_or_insert(at_ns);
     }
@@ -94,7 +94,7 @@ impl Kernel {
         }
     }
 
-    /// What the kernel counted beside what was timed up to this moment, by version.
+    /// Adds the kernel's operations beside those that were timed up to this moment, by version.
     pub fn coverage(&mut self, at_ns: u64, timed: [u64; 2], s: &mut Snapshot) {
         let Some(began) = self.began else { return };
         for (version, label) in ["3", "4"].into_iter().enumerate() {
@@ -107,9 +107,9 @@ impl Kernel {
             if figure.start.is_none() {
                 figure.start = match around(began) {
                     [Some(before), Some(after)] => Some([before, after]),
-                    // Without a set from before: the first one after.
+                    // Without an earlier set the first later one is used.
                     [None, Some(after)] => Some([after, after]),
-                    // Not yet.
+                    // No later set has come yet.
                     [_, None] => None,
                 };
             }
@@ -118,7 +118,7 @@ impl Kernel {
             };
             let [before, after] = around(at_ns);
             let timed = timed[version] as f64;
-            // Its requests go on between two sets: the kernel's count lies between these.
+            // The kernel serves requests between two sets: its count at this moment lies between both.
             let least = before.map_or(0.0, |n| n - most_start).max(0.0);
             let most = after.map_or(f64::INFINITY, |n| n - least_start).max(least);
             figure.published = figure.published.max(timed.clamp(least, most));
@@ -163,9 +163,9 @@ mod tests {
         k.add(set(20, 110));
         assert_eq!(covered(&mut k, 18, 8), Some(8.0));
         k.add(set(30, 150));
-        // Some are missing: at least 40 came after the second set.
+        // Some operations are missing: at least 40 came after the second set.
         assert_eq!(covered(&mut k, 30, 20), Some(40.0));
-        // It never falls.
+        // The published count never falls.
         assert_eq!(covered(&mut k, 21, 20), Some(40.0));
     }
 

@@ -1,4 +1,4 @@
-//! Totals of scripts, and what `kstat` says, into a snapshot: one file for each script's subject.
+//! Fills a snapshot from the totals of scripts and from `kstat`: one file for each script's subject.
 
 pub mod accounting;
 pub mod block;

@@ -9,7 +9,7 @@ use nfscope_model::phase::RARE;
 use nfscope_model::{Scheme, Snapshot};
 use std::collections::BTreeSet;
 
-/// The label `version` of a number in the script.
+/// Label `version` for a version number of the script.
 pub fn version(number: &str) -> Option<&'static str> {
     Some(match number {
         "3" => "3",
@@ -21,14 +21,14 @@ pub fn version(number: &str) -> Option<&'static str> {
     })
 }
 
-/// Which phases the script tells from sleep here.
+/// Phases that the script distinguishes from other sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// Waits for the log and for disks: functions of ZFS are there.
+    /// True if waits for the log and for disks are distinguished: the functions of ZFS exist.
     pub storage: bool,
 }
 
-/// What was timed of versions 3 and 4, of those that the kernel counts, too.
+/// Reads operations. Returns the number of timed ones of versions 3 and 4, of those that the kernel counts, too.
 pub fn read(totals: &Totals, phases: Option<Phases>, s: &mut Snapshot) -> [u64; 2] {
     let mut timed = [0; 2];
     for (fields, table) in totals.tables("op") {
@@ -50,7 +50,7 @@ pub fn read(totals: &Totals, phases: Option<Phases>, s: &mut Snapshot) -> [u64; 
             let waits = ["runqueue_ns", "log_ns", "disk_ns", "lock_ns"].map(of);
             let rare = RARE.map(|phase| (phase, of(&format!("{phase}_ns"))));
             let [runqueue, log, disk, lock] = waits.map(seconds);
-            // All sums are of one frame and of the same operations.
+            // All sums come from one frame and from the same operations.
             let slept: u64 = waits.iter().sum::<u64>() + rare.iter().map(|(_, ns)| ns).sum::<u64>();
             let cpu = of("op_ns").saturating_sub(slept);
             s.counter(&f::OP_PHASE, [version, op, "cpu"], seconds(cpu));
@@ -93,7 +93,7 @@ fn compounds(totals: &Totals, s: &mut Snapshot) {
     }
 }
 
-/// READs and WRITEs.
+/// Reads READs and WRITEs.
 fn transfers(totals: &Totals, s: &mut Snapshot) {
     for (fields, table) in totals.tables("size") {
         let [number, kind] = fields[..] else {
@@ -105,7 +105,7 @@ fn transfers(totals: &Totals, s: &mut Snapshot) {
         let sum = totals.count(&format!("bytes\t{number}\t{kind}"));
         s.histogram(&f::IO_SIZE, [v, op], sizes(Scheme::SIZE, &table, sum));
     }
-    // Versions that wrote anything have all three.
+    // Versions with any WRITE have all three stabilities.
     let numbers: BTreeSet<_> = totals
         .counts("stable")
         .map(|(fields, _)| fields[0])
@@ -120,5 +120,5 @@ fn transfers(totals: &Totals, s: &mut Snapshot) {
     }
 }
 
-/// By the number in the script.
+/// Operations by their number in the script.
 const IO_OPS: [&str; 2] = ["read", "write"];

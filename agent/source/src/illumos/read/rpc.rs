@@ -9,13 +9,13 @@ use nfscope_model::family as f;
 /// The pool that serves NFS, by its number in the kernel (`NFS_SVCPOOL_ID`).
 const POOL: &str = "1";
 
-/// What was published of the pool, which never falls.
+/// Published time of the pool without a free thread, which never falls.
 #[derive(Debug, Default)]
 pub struct Published {
     full: u64,
 }
 
-/// Reads the totals of script `rpc`, whose last frame came at this moment.
+/// Reads the totals of script `rpc`, whose last frame came at `at_ns`.
 pub fn read(
     totals: &Totals,
     at_ns: u64,
@@ -50,7 +50,7 @@ pub fn read(
     }
     let asked = totals.table("upcall");
     if !asked.is_empty() {
-        // Which daemon it is no stable member tells.
+        // The label is `other`: no stable member names the daemon.
         let waits = time(&asked, totals.count("upcall_ns"));
         s.counter(&f::UPCALL_ASKED, ["other"], waits.count() as f64);
         s.histogram(&f::UPCALL_WAIT, ["other"], waits);
@@ -58,11 +58,11 @@ pub fn read(
     let queue_ns = totals.counts("queue_ns").map(|(_, ns)| ns).sum();
     let queue = time(&totals.table("queue"), queue_ns);
     s.counter(&f::RPC_NO_CLOCK, [], totals.count("no_clock") as f64);
-    // Before a thread has looked for work nothing is known of the pool.
+    // The pool is not known before a thread has looked for work.
     let known = |name: &str| totals.gauge(name).filter(|n| *n > 0);
     if let Some(threads) = known("threads") {
         s.gauge(&f::THREADS, [POOL], threads as f64);
-        // The sum begins with 0, while some threads may have a request in hand.
+        // The sum begins with 0, although some threads may have a request in hand.
         let busy = totals.gauge("busy").unwrap_or(0).clamp(0, threads);
         s.gauge(&f::THREADS_BUSY, [POOL], busy as f64);
         let limit = known("limit").unwrap_or(threads);
@@ -71,7 +71,7 @@ pub fn read(
         s.counter(&f::THREAD_BUSY, [POOL], seconds(busy_ns));
         s.histogram(&f::RPC_QUEUE, [POOL], queue);
         if parts.idle {
-            // Since when no thread has been free.
+            // Time since which no thread has been free.
             let since = totals.gauge("full").and_then(|ns| u64::try_from(ns).ok());
             let since = since.filter(|ns| *ns > 0);
             let open = since.map_or(0, |ns| at_ns.saturating_sub(ns));
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::illumos::frame::Frame;
 
-    /// No thread is free from 5 s on; that goes on in a frame, has ended in another, and the script has been started anew.
+    /// No thread is free from 5 s on. That goes on in the first frame, and has ended in the second; then the script is started again.
     #[test]
     fn the_time_without_a_free_thread_never_falls() {
         let mut totals = Totals::default();

@@ -12,7 +12,7 @@ const TARGETS: [&str; 2] = ["main", "separate"];
 /// `itx_wr_state_t`.
 const ITX_KINDS: [&str; 3] = ["indirect", "copied", "needcopy"];
 
-/// The name of a number in the script.
+/// Name for a number of the script.
 fn name(names: &[&'static str], number: &str) -> Option<&'static str> {
     names.get(number.parse::<usize>().ok()?).copied()
 }
@@ -30,7 +30,7 @@ pub fn zil(totals: &Totals, s: &mut Snapshot) {
         let pool = fields[0];
         let waits = time(&table, totals.count(&format!("wait_ns\t{pool}")));
         s.histogram(&f::LOG_WAIT, ["zfs", pool], waits);
-        // One that never had to wait for a transaction group says so, too.
+        // A pool without waits for a transaction group gets a series with 0.
         let n = totals.count(&format!("txg_waits\t{pool}"));
         s.counter(&f::ZFS_TXG_WAITS, [pool, "any"], n as f64);
     }
@@ -40,7 +40,7 @@ pub fn zil(totals: &Totals, s: &mut Snapshot) {
         s.histogram(&f::LOG_COMMIT, ["zfs", pool], blocks);
     }
     for (fields, v) in totals.gauges("separate") {
-        // The lowest bit of the time of the newest block.
+        // The value has the time of the newest block, and the block's device class in its lowest bit.
         s.gauge(&f::LOG_SEPARATE, ["zfs", fields[0]], (v & 1) as f64);
     }
     for (fields, n) in totals.counts("lwb_bytes") {

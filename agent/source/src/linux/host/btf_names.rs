@@ -6,31 +6,31 @@ use std::io::{self, Read};
 
 const BTF: &str = "/sys/kernel/btf/MODULE";
 
-/// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). Where a module's BTF was
-/// deduplicated against the kernel's, it repeats none of the kernel's names. None are removed where there is no such BTF.
+/// Removes the names that the BTF of a module has, or the kernel's own (`vmlinux`). If a module's BTF was deduplicated against the
+/// kernel's, it repeats none of the kernel's names. Without such a BTF no name is removed.
 pub fn remove(of: &str, names: &mut BTreeSet<&str>) {
     if let Ok(mut btf) = host_table::open(BTF, format!("/sys/kernel/btf/{of}")) {
-        // A BTF that cannot be read to its end has no more names than were found.
+        // Names behind an error of reading are not found.
         if let Err(e) = remove_from(&mut btf, names) {
             host_table::failed(BTF, e);
         }
     }
 }
 
-/// Removes the names that a BTF has: its strings lie in it between zero bytes. Read in pieces, because all of it is larger than
-/// the agent.
+/// Removes the names that a BTF has: its strings lie in it between zero bytes. It is read in pieces, because all of it is larger than the
+/// agent.
 fn remove_from(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()> {
     let lengths = || names.iter().map(|n| n.len());
     let (shortest, longest) = (lengths().min().unwrap_or(1), lengths().max().unwrap_or(0));
     let mut piece = vec![0; 64 << 10];
-    // What of the piece may be the beginning of a name that goes on in the next.
+    // Bytes of the piece that may begin a name which goes on in the next piece.
     let mut kept = 0;
     loop {
         let read = btf.read(&mut piece[kept..])?;
         let end = kept + read;
         let mut from = 0;
         while let Some(len) = piece[from..end].iter().position(|byte| *byte == 0) {
-            // A kernel's BTF has a hundred thousand of them: each is looked up, and not compared with every name.
+            // The kernel's BTF has a hundred thousand strings: each is looked up, and not compared with every name.
             if (shortest..=longest).contains(&len)
                 && let Ok(name) = str::from_utf8(&piece[from..from + len])
             {
@@ -43,7 +43,7 @@ fn remove_from(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()
         }
         kept = end - from;
         if kept > longest {
-            // Too long to be one of them, but its end is not the beginning of another.
+            // The string is too long to be a name; of its bytes only as many are kept as show that.
             (from, kept) = (end - longest - 1, longest + 1);
         }
         piece.copy_within(from..from + kept, 0);
@@ -54,7 +54,7 @@ fn remove_from(btf: &mut impl Read, names: &mut BTreeSet<&str>) -> io::Result<()
 mod tests {
     use super::*;
 
-    /// Gives a byte at a time, then two, and so on: names lie across the ends of pieces.
+    /// Reader that gives one byte, then two, and so on: names lie across the ends of pieces.
     struct Dribble<'a>(&'a [u8], usize);
 
     impl Read for Dribble<'_> {

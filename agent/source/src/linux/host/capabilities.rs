@@ -1,22 +1,22 @@
-//! Capabilities: which are needed to start, and how few are kept afterwards.
+//! Capabilities: which are needed to start, and the few that are kept afterwards.
 //!
-//! They belong to a thread, not to a process. The thread that serves HTTP gives up its own before the probes' thread
-//! begins to attach; the probes' thread gives up its own once it has attached. [`confine`] then looks at every thread
-//! of the process and says so when one still holds more.
+//! Capabilities belong to a thread, not to a process. The thread that serves HTTP gives up its own before the probes' thread begins to
+//! attach; the probes' thread gives up its own once it has attached. [`confine`] then looks at every thread of the process and reports a
+//! thread that still holds more.
 
 use anyhow::Context;
 use caps::{CapSet, Capability, CapsHashSet};
 use nfscope_model::host_report::Fact;
 
-/// Loading needs these: programs and maps, tracing programs, the BTF of kernel modules.
+/// Capabilities for loading: programs and maps, tracing programs, the BTF of kernel modules.
 pub const NEEDED: [Capability; 3] = [
     Capability::CAP_BPF,
     Capability::CAP_PERFMON,
     Capability::CAP_SYS_ADMIN,
 ];
 
-/// Needed beside [`NEEDED`] to read what belongs to root: paths of exports, threads of a pool; and to find files by their handles. Root needs it too, for the directories
-/// of NFSv4 clients: nobody has the right to search them (mode 0600, fs/nfsd/nfsctl.c, nfsd_client_mkdir).
+/// Needed beside [`NEEDED`] to read files of root (paths of exports, threads of a pool), and to find files by their handles. Root needs it
+/// too, for the directories of NFSv4 clients: their mode lets no user search them (0600, fs/nfsd/nfsctl.c, nfsd_client_mkdir).
 const READS: Capability = Capability::CAP_DAC_READ_SEARCH;
 
 /// Checks that this thread may load probes.
@@ -36,12 +36,12 @@ pub fn require() -> anyhow::Result<()> {
     )
 }
 
-/// The ways to give [`NEEDED`].
+/// Ways to give [`NEEDED`].
 const GIVE: &str = "run as root, or give them to the program: \
     sudo setcap cap_bpf,cap_perfmon,cap_sys_admin+ep $(command -v nfscope), \
     or to its systemd service: AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_ADMIN";
 
-/// What this thread may do, for `nfscope check`.
+/// Capabilities of this thread, for `nfscope check`.
 pub fn fact() -> Fact {
     let missing = match caps::read(None, CapSet::Effective) {
         Ok(held) => missing(&held),
@@ -60,8 +60,7 @@ pub fn fact() -> Fact {
     }
 }
 
-/// What a thread with these capabilities lacks. CAP_SYS_ADMIN includes the other two, which kernels before 5.8 do not
-/// even have.
+/// Capabilities that a thread lacks which holds these. CAP_SYS_ADMIN includes the other two, which kernels before 5.8 do not even have.
 fn missing(held: &CapsHashSet) -> Vec<Capability> {
     if held.contains(&Capability::CAP_SYS_ADMIN) {
         return Vec::new();
@@ -69,14 +68,14 @@ fn missing(held: &CapsHashSet) -> Vec<Capability> {
     NEEDED.into_iter().filter(|c| !held.contains(c)).collect()
 }
 
-/// Reduces this thread to what running needs, and says what that is.
+/// Reduces this thread to the capabilities that running needs, and returns them as text.
 ///
-/// With late attach that is [`NEEDED`] and [`READS`], as far as it has them. Without it is nothing, except on kernels (before 6.0, with
-/// `kernel.unprivileged_bpf_disabled` set) that want CAP_BPF even to read a map whose descriptor is open:
-/// `still_reads` asks for that after the effective set is gone.
+/// With late attach these are [`NEEDED`] and [`READS`], as far as the thread has them. Without it there are none, except on kernels (before
+/// 6.0, with `kernel.unprivileged_bpf_disabled` set) that want CAP_BPF even to read a map whose descriptor is open: `still_reads` tests
+/// that after the effective set is gone.
 ///
 /// # Errors
-/// When the kernel refuses to take capabilities away, which no sane one does.
+/// Fails if the kernel refuses to take capabilities away, which no sane one does.
 pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow::Result<String> {
     forbid_more()?;
     let permitted = caps::read(None, CapSet::Permitted)?;
@@ -98,7 +97,7 @@ pub fn confine(late_attach: bool, still_reads: impl FnOnce() -> bool) -> anyhow:
         "dropped all capabilities".to_owned()
     } else {
         let mut kept: Vec<_> = keep.iter().copied().collect();
-        // What has no place there comes last.
+        // Capabilities outside NEEDED come last.
         kept.sort_unstable_by_key(|c| NEEDED.iter().position(|n| n == c).unwrap_or(NEEDED.len()));
         format!("kept {} {why}", names(&kept))
     };
@@ -118,7 +117,7 @@ pub fn drop_all() -> anyhow::Result<()> {
     reduce(&CapsHashSet::new())
 }
 
-/// Leaves this thread the right to read, where it has it, and no other capability.
+/// Leaves this thread the right to read, if it has it, and no other capability.
 ///
 /// # Errors
 /// See [`confine`].
@@ -129,7 +128,7 @@ pub fn keep_reading() -> anyhow::Result<()> {
     reduce(&keep)
 }
 
-/// Leaves this thread `keep`.
+/// Leaves this thread the capabilities `keep`.
 fn reduce(keep: &CapsHashSet) -> anyhow::Result<()> {
     // The effective set may not exceed the permitted one at any moment.
     caps::set(None, CapSet::Effective, keep)?;
@@ -143,7 +142,7 @@ pub(super) fn forbid_more() -> anyhow::Result<()> {
     if caps::runtime::ambient_set_supported().is_ok() {
         caps::clear(None, CapSet::Ambient)?;
     }
-    // Needs CAP_SETPCAP, which a service with just its three capabilities lacks: then no_new_privs does it alone.
+    // Dropping needs CAP_SETPCAP, which a service with just its three capabilities lacks: then no_new_privs does it alone.
     if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)? {
         for c in caps::runtime::thread_all_supported() {
             caps::drop(None, CapSet::Bounding, c)?;

@@ -1,9 +1,9 @@
-//! What the CPUs have left over.
+//! Number of CPUs and their idle time.
 
 use crate::host_table;
 use nfscope_model::{Snapshot, family as f};
 
-/// Adds CPUs and their idle time. Kernels account it in ticks even where a CPU sleeps through them.
+/// Adds CPUs and their idle time. The kernel accounts it in ticks even for CPUs that sleep through them.
 pub fn read(s: &mut Snapshot) {
     let text = host_table::read("/proc/stat").unwrap_or_default();
     let ticks = rustix::param::clock_ticks_per_second();
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Option<(f64, f64)> {
         if !name.starts_with("cpu") {
             break;
         }
-        // The first line is the sum of all, of those that are offline now, too.
+        // The first line is the sum over all CPUs, with those that are offline now.
         if name == "cpu" {
             idle = words
                 .skip(3)

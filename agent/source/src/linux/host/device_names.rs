@@ -21,13 +21,13 @@ pub struct DeviceNames {
 
 #[derive(Debug, Clone)]
 struct Known {
-    /// Name and number in /sys of the last device, while it is there and afterwards.
+    /// Name and number in /sys of the last device, also after its removal.
     last: Option<(String, u64)>,
-    /// That device is gone, and no other has the number.
+    /// True if that device is gone, and no other has the number.
     gone: bool,
-    /// Another device had the number until this reading.
+    /// True if another device had the number until this reading.
     replaced: bool,
-    /// When it was looked up.
+    /// Reading in which the device was looked up.
     reading: u64,
 }
 
@@ -38,7 +38,7 @@ impl Default for DeviceNames {
 }
 
 impl DeviceNames {
-    /// `sys`: /sys, or what a test has for it.
+    /// Makes names below `sys`: /sys, or the directory of a test.
     pub fn below(sys: &Path) -> Self {
         DeviceNames {
             directory: sys.join("dev/block"),
@@ -47,12 +47,13 @@ impl DeviceNames {
         }
     }
 
-    /// A reading begins: names are looked up again.
+    /// Begins a reading: names are looked up again.
     pub fn begin(&mut self) {
         self.reading += 1;
     }
 
-    /// `sda`, `dm-0`. After its removal the device keeps its name until another has its number. `major:minor` where there was none.
+    /// Name of a device: `sda`, `dm-0`. After its removal the device keeps its name until another has its number. `major:minor` if there
+    /// was no device.
     pub fn name(&mut self, dev: u32) -> String {
         let known = self.look(dev);
         let last = known.last.as_ref().map(|(name, _)| name.clone());
@@ -69,7 +70,7 @@ impl DeviceNames {
         self.look(dev).replaced
     }
 
-    /// The name of the block device that this file is. `path`: [`lossless`] text.
+    /// Name of the block device to which this file belongs. `path`: [`lossless`] text.
     pub fn of_file(&mut self, path: &str) -> Option<String> {
         let path = lossless::path(path);
         let asked = path.clone();
@@ -107,34 +108,34 @@ fn id(dev: u32) -> String {
     format!("{}:{}", dev >> 20, dev & 0xf_ffff)
 }
 
-/// A tree like /sys in which devices come and go.
+/// Directories like those of /sys, in which devices come and go.
 #[cfg(test)]
 pub mod fake {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// Removed when it goes.
+    /// Directory that is removed when this value is dropped.
     pub struct Sys(pub PathBuf);
 
     impl Sys {
-        /// An empty one.
+        /// Makes an empty directory.
         pub fn new(name: &str) -> Sys {
             let path = std::env::temp_dir().join(format!("nfscope-{name}-{}", std::process::id()));
             fs::create_dir_all(path.join("dev/block")).unwrap();
             Sys(path)
         }
 
-        /// A device comes, with a directory of its own.
+        /// Adds a device, with a directory of its own.
         pub fn add(&self, dev: u32, name: &str) {
             fs::create_dir_all(self.0.join("devices").join(name)).unwrap();
             let link = self.0.join("dev/block").join(id(dev));
             symlink(Path::new("../../devices").join(name), link).unwrap();
         }
 
-        /// A device goes.
+        /// Removes a device.
         pub fn remove(&self, dev: u32, name: &str) {
             let gone = self.0.join("devices").join(name);
-            // Kept: other file systems give the number of a directory that is gone to the next one, unlike /sys.
+            // The directory is kept: other file systems give the inode number of a removed directory to the next one, unlike /sys.
             let kept = fs::read_dir(&self.0).unwrap().count();
             fs::rename(gone, self.0.join(format!("gone-{kept}"))).unwrap();
             fs::remove_file(self.0.join("dev/block").join(id(dev))).unwrap();
@@ -176,7 +177,7 @@ mod tests {
         sys.add(NUMBER, "nvme1n1");
         assert_eq!(at(&mut devices), is("nvme1n1", true));
         assert_eq!(at(&mut devices), is("nvme1n1", false));
-        // Between two readings, and under the name of the one that went.
+        // The device changes between two readings, under the same name.
         sys.remove(NUMBER, "nvme1n1");
         sys.add(NUMBER, "nvme1n1");
         assert_eq!(at(&mut devices), is("nvme1n1", true));

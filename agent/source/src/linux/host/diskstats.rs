@@ -1,19 +1,19 @@
-//! How long disks were busy.
+//! Busy times of disks.
 
 use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
 use nfscope_model::{Snapshot, family as f};
 use std::collections::HashMap;
 
-/// Busy times, from when the source first looked.
+/// Busy times since the source's first reading.
 #[derive(Debug, Default)]
 pub struct Busy {
-    /// Milliseconds then, by device; a device that came later had none.
+    /// Milliseconds at the first reading, by device; a device that came later has none.
     begun: Option<HashMap<String, f64>>,
 }
 
 impl Busy {
-    /// Adds the busy time of each device that the snapshot has requests of.
+    /// Adds the busy time of each device with requests in the snapshot.
     pub fn read(&mut self, devices: &mut DeviceNames, s: &mut Snapshot) {
         let text = host_table::read("/proc/diskstats").unwrap_or_default();
         self.fill(&parse(&text), devices, s);
@@ -31,7 +31,7 @@ impl Busy {
                 .map(|(device, (_, ms))| ((*device).to_owned(), *ms));
             all.collect()
         });
-        // A device that comes later is another one, even if it has the same name.
+        // A device that comes later is another one, even under the same name.
         begun.retain(|device, before| busy.get(&**device).is_some_and(|(_, ms)| ms >= before));
         let seen: Vec<_> = s
             .numbers(&f::BLOCK_INFLIGHT)
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(busy.get("loop0"), None);
     }
 
-    /// A series appears with a device's first request: what it did before the source began is not what it did since.
+    /// A series appears with a device's first request, and does not count the busy time before the source began.
     #[test]
     fn a_device_s_past_is_not_counted() {
         let (mut busy, mut devices) = (Busy::default(), DeviceNames::default());
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(at(9_000_600.0, true), Some(9000.6));
     }
 
-    /// The kernel's number has 32 bits (part_stat_show() in block/genhd.c): it begins anew after 49.7 days of requests.
+    /// The kernel's number has 32 bits (part_stat_show() in block/genhd.c): it overflows after 49.7 days of requests.
     #[test]
     fn a_time_of_32_bits_begins_anew_and_is_never_below_zero() {
         let (mut busy, mut devices) = (Busy::default(), DeviceNames::default());

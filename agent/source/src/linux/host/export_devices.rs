@@ -1,8 +1,9 @@
-//! Block devices that exported file systems lie on, through device mapper, RAID and partitions: requests are timed where they
-//! reach a device, and a slow one that no export lies on keeps no client waiting. And exports that lose acknowledged writes.
+//! Block devices of exported file systems, through device mapper, RAID and partitions. Requests are timed where they reach a device, and a
+//! slow device without an export keeps no client waiting. Also finds exports that lose acknowledged writes.
 
+use crate::etab::ETAB;
 use crate::linux::host::device_names::DeviceNames;
-use crate::linux::host::exports::{ETAB, EtabPath, etab_paths};
+use crate::linux::host::exports::{EtabPath, etab_paths};
 use crate::linux::host::procfs::entry_names;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use crate::{host_table, lossless};
@@ -13,20 +14,20 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often devices are looked at where exports and mounts are as they were.
+/// Interval at which devices are looked up if exports and mounts have not changed.
 const READ_AGAIN: Duration = Duration::from_secs(10);
-/// A hundred exports on twenty disks would be two thousand series, as many as all others together.
+/// Limit of pairs: a hundred exports on twenty disks would be two thousand series, as many as all others together.
 const MOST_PAIRS: usize = 64;
-/// Exports that lose acknowledged writes, for each reason.
+/// Limit of exports that lose acknowledged writes, for each reason.
 const MOST_NOT_DURABLE: usize = 512;
-/// Layers of devices. More are a circle.
+/// Limit of layers of devices. More of them are a circle.
 const MOST_LAYERS: usize = 16;
 
-/// Exports and their devices, remembered for a while.
+/// Exports and their devices, kept between readings.
 #[derive(Debug, Default)]
 pub struct ExportDevices {
     read: Option<Instant>,
-    /// The exports' and the mounts' tables by then.
+    /// Tables of exports and of mounts at that time.
     tables: [String; 2],
     found: Found,
 }
@@ -39,19 +40,19 @@ struct Found {
     asynchronous: Vec<String>,
     /// Exports on ZFS that clients may write to, and their datasets.
     datasets: Vec<(String, String)>,
-    /// Every export, and whether it acknowledges writes before they are durable.
+    /// Every export, and true if it acknowledges writes before they are durable.
     exports: BTreeMap<String, bool>,
     mounts: Mounts,
 }
 
-/// What decides whether an export's writes are durable when they are acknowledged.
+/// Properties that decide if an export's writes are durable when they are acknowledged.
 #[derive(Debug)]
 pub struct Durability {
-    /// Its option `async`.
+    /// Option `async` of the export.
     pub asynchronous: bool,
-    /// The property of its ZFS dataset.
+    /// Property `sync=disabled` of its ZFS dataset.
     pub sync_disabled: bool,
-    /// Its file system.
+    /// Type of its file system.
     pub fs: String,
 }
 
@@ -74,7 +75,7 @@ impl ExportDevices {
         &self.found.mounts
     }
 
-    /// Adds a series for each export that acknowledges writes before they are durable; behind the properties of ZFS datasets.
+    /// Adds a series for each export that acknowledges writes before they are durable. Must follow the properties of ZFS datasets.
     pub fn not_durable(&self, s: &mut Snapshot) {
         let disabled: BTreeSet<String> = s
             .numbers(&f::ZFS_DATASET)
@@ -95,8 +96,8 @@ impl ExportDevices {
 }
 
 impl ExportDevices {
-    /// Of the export at this path, or of the one above it where that lets clients cross mounts (`crossmnt`). `None` for one that is
-    /// not in the table. Behind the properties of ZFS datasets.
+    /// Durability of the export at this path, or of the one above it if that lets clients cross mounts (`crossmnt`). `None` for a path that
+    /// is not in the table. Must follow the properties of ZFS datasets.
     pub fn durability(&self, path: &str, s: &Snapshot) -> Option<Durability> {
         let above = Path::new(path).ancestors().filter_map(Path::to_str);
         let asynchronous = above.filter_map(|p| self.found.exports.get(p)).next()?;
@@ -156,7 +157,7 @@ fn pairs(
     bounded(all.collect())
 }
 
-/// All pairs, or of too many one for each device.
+/// All pairs, or one for each device if there are too many.
 fn bounded(mut all: Vec<(String, String)>) -> Vec<(String, String)> {
     if all.len() > MOST_PAIRS {
         let mut known = BTreeSet::new();
@@ -165,7 +166,7 @@ fn bounded(mut all: Vec<(String, String)>) -> Vec<(String, String)> {
     all
 }
 
-/// The devices that a file system is mounted from; `None` where that is not known.
+/// Devices from which a file system is mounted; `None` if they are not known.
 fn tops(mount: &Mount, devices: &mut DeviceNames) -> Option<BTreeSet<String>> {
     match mount.fs.as_str() {
         "tmpfs" | "ramfs" => Some(BTreeSet::new()),
@@ -175,13 +176,13 @@ fn tops(mount: &Mount, devices: &mut DeviceNames) -> Option<BTreeSet<String>> {
             let mut lists = all.filter_map(|entry| entry_names(&entry.path().join("devices")));
             lists.find(|list| list.contains(&one))
         }
-        // A pool's devices are known to its own tools alone.
+        // Only a pool's own tools know its devices.
         _ if mount.dev >> 20 == 0 => None,
         _ => Some(BTreeSet::from([devices.name(mount.dev)])),
     }
 }
 
-/// Adds a device and all that it lies on.
+/// Adds a device and all devices below it.
 fn below_device(sys: &Path, name: &str, below: &mut BTreeSet<String>, layers: usize) {
     if layers == 0 || !below.insert(name.to_owned()) {
         return;

@@ -1,19 +1,17 @@
-//! Exported file systems, for `nfscope check`: what each is, and where its log lies.
+//! Exported file systems, for `nfscope check`: type and volume, and the location of the log.
 
+use crate::etab::{self, ETAB, Line};
 use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::zfs_tools;
-use crate::mounts::{MOUNTINFO, Mount, Mounts, unescape};
+use crate::mounts::{MOUNTINFO, Mount, Mounts};
 use nfscope_model::host_report::{Exported, Fact};
 
-/// What exportfs(8) has written for the kernel's helpers; the kernel's own list knows only what somebody has asked for.
-pub const ETAB: &str = "/var/lib/nfs/etab";
-
-/// What is measured of a log, by the file system's type and the log's location: whether that is all, and in words.
+/// Measured parts of a log, by the file system's type and the log's location: true for all parts, and a text.
 pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
 
-/// Every exported path once.
+/// All exported paths, each once.
 pub fn list(measured: Measured) -> Vec<Exported> {
     let etab = host_table::read(ETAB).unwrap_or_default();
     let mounts = Mounts::read();
@@ -72,7 +70,7 @@ fn one(
     }
 }
 
-/// Lines of the host's tables that are left out, because they are not of the tables' form; `None` without any.
+/// Number of lines of the host's tables that are left out, because they do not have the tables' form; `None` without any.
 pub fn left_out() -> Option<Fact> {
     let text = |path| host_table::read(path).unwrap_or_default();
     let left = left_out_of(&text(MOUNTINFO), &text(ETAB));
@@ -105,28 +103,18 @@ fn left_out_of(mountinfo: &str, etab: &str) -> [usize; 2] {
 pub struct EtabPath {
     /// The path.
     pub path: String,
-    /// A client may write to it.
+    /// True if a client may write to it.
     pub writable: bool,
-    /// A client may write to it, and is answered before what it writes is durable.
+    /// True if a client may write to it, and is answered before its data is durable.
     pub asynchronous: bool,
 }
 
-/// Paths of exportfs's table (exports(5), one line for each client), each once.
+/// Paths of exportfs's table, each once.
 pub fn etab_paths(text: &str) -> Vec<EtabPath> {
     let mut found: Vec<EtabPath> = Vec::new();
-    for line in text.lines().filter(|l| !l.starts_with('#')) {
-        let Some((path, client)) = line.split_once(['\t', ' ']) else {
-            continue;
-        };
-        let options = client.split_once('(').map_or("", |(_, o)| o);
-        // exportfs(8) writes either rw or ro, and either sync or async, for each security flavour that differs.
-        let has = |option| {
-            options
-                .trim_end_matches(')')
-                .split(',')
-                .any(|o| o == option)
-        };
-        let (path, writable) = (unescape(path), has("rw"));
+    for Line { path, options, .. } in etab::lines(text) {
+        let has = |option| options.contains(&option);
+        let writable = has("rw");
         let asynchronous = writable && has("async");
         match found.iter_mut().find(|p| p.path == path) {
             Some(p) => {
@@ -143,20 +131,20 @@ pub fn etab_paths(text: &str) -> Vec<EtabPath> {
     found
 }
 
-/// As the metrics name it: the block device, or the ZFS pool.
+/// Volume of a mount, as the metrics name it: the block device, or the ZFS pool.
 fn volume(m: &Mount, devices: &mut DeviceNames) -> String {
     match m.fs.as_str() {
         "zfs" => m.source.split('/').next().unwrap_or_default().to_owned(),
-        // Not the source: it may lie in another mount namespace, or be `/dev/root`, which nothing has.
+        // The mount's source is not used: it may lie in another mount namespace, or be `/dev/root`, which does not exist.
         _ if m.dev >> 20 != 0 => devices.name(m.dev),
-        // The mount of a btrfs has a number that is no device's.
+        // The device number of a btrfs mount belongs to no device.
         _ => devices
             .of_file(&m.source)
             .unwrap_or_else(|| m.source.clone()),
     }
 }
 
-/// What a dataset's properties do to its log, and the fix.
+/// Effects of a dataset's properties on its log, each with a fix.
 fn dataset_warnings(dataset: &str, log: &Location) -> Vec<(String, String)> {
     let properties = ["get", "-H", "-o", "property,value", "sync,logbias", dataset];
     let text = zfs_tools::output("zfs", &properties).unwrap_or_default();
@@ -185,7 +173,7 @@ mod tests {
     use super::*;
     use crate::lossless;
 
-    /// Whatever a line has, the other ones are read.
+    /// A line with other content does not hide the other lines.
     #[test]
     fn a_line_that_is_not_of_the_form_is_left_out_alone_and_counted() {
         let etab =

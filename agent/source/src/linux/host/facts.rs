@@ -1,4 +1,4 @@
-//! What this host has, as it answers now.
+//! Facts about this host at the moment.
 
 use crate::host_table;
 use crate::linux::host::{btf_names, file_handle, procfs, zfs_layout};
@@ -14,50 +14,50 @@ use std::time::Duration;
 pub struct Facts {
     /// Kernel release, to show; nothing is decided by it.
     pub release: String,
-    /// The kernel describes its own types.
+    /// True if the kernel has BTF of its own types.
     pub vmlinux_btf: bool,
-    /// Modules that are loaded, of those that probes look into.
+    /// Loaded modules among those that probes look into.
     pub loaded: BTreeSet<String>,
-    /// Those of them that describe their types.
+    /// Loaded modules with BTF of their types.
     pub module_btf: BTreeSet<String>,
-    /// Tracing programs can have memory allocated for them; before, hashes that they fill must be allocated in full.
+    /// True if tracing programs can have memory allocated for them; otherwise hashes that they fill must be allocated in full.
     pub on_demand: bool,
-    /// A program may read behind a pointer without a type by an instruction of its own, and not by a call.
+    /// True if a program may read behind a pointer without a type by an instruction, and not by a call.
     pub casts: bool,
-    /// The kernel may run tracepoints preemptibly: it has the fast SRCU (6.15), and a structure of it for tracepoints (7.x).
+    /// True if the kernel may run tracepoints preemptibly: it has the fast SRCU (6.15), and a structure of it for tracepoints (7.x).
     /// PREEMPT_RT makes no difference here: kernels before that disable preemption in tracepoints with it as well.
     pub preemptible: bool,
-    /// The kernel's BTF has what reads the scheduler's books: what a task has run and waited, and its CPU's run queue where that
-    /// has a clock of its own.
+    /// True if the kernel's BTF has the fields for reading the scheduler's books: the time that a task has run and waited, and its CPU's
+    /// run queue if that has a clock of its own.
     pub books: bool,
-    /// nfsd grants delegations for writing, and has a tracepoint for that.
+    /// True if nfsd grants delegations for writing, and has a tracepoint for that.
     pub write_delegations: bool,
-    /// nfsd grants delegations of directories.
+    /// True if nfsd grants delegations of directories.
     pub directory_delegations: bool,
-    /// By how much the clocks of CPUs may differ (sched_clock()): nothing to speak of where the kernel trusts a counter that they
-    /// share, and a tick elsewhere.
+    /// Time by which the clocks of CPUs may differ (sched_clock()): about zero if the kernel trusts a counter that they share, and a tick
+    /// elsewhere.
     pub clock_slack: Duration,
     /// CPUs that the kernel could ever bring up: the length of per-CPU values.
     pub possible_cpus: usize,
-    /// Programs are skipped at random, one run in so many, as [`Facts::preemptible`] kernels do at times; 0: they are not.
+    /// Number of runs of which one is skipped at random, as [`Facts::preemptible`] kernels do at times; 0: none is skipped.
     pub skip_one_in: u32,
-    /// The network namespace of this process, by its inode number; 0 where it cannot be told.
+    /// Network namespace of this process, by its inode number; 0 if that cannot be read.
     pub netns: u32,
-    /// One more than their highest number.
+    /// Highest number of a possible CPU, plus one.
     pub cpu_ids: usize,
-    /// The kernel keeps account of how long a task waits for a CPU (CONFIG_SCHEDSTATS).
+    /// True if the kernel accounts for the time that a task waits for a CPU (CONFIG_SCHEDSTATS).
     pub run_delay: bool,
-    /// The kernel limits the connections whose client has not shown a valid file handle (6.12), instead of all.
+    /// True if the kernel limits the connections whose client has not shown a valid file handle (6.12), instead of all.
     pub limits_unproven: bool,
-    /// Version of OpenZFS; empty where its module is not loaded.
+    /// Version of OpenZFS; empty if its module is not loaded.
     pub zfs: String,
-    /// nfsd's pool mode: global, auto, percpu, pernode.
+    /// Pool mode of nfsd: global, auto, percpu, pernode.
     pub pool_mode: String,
-    /// NUMA nodes.
+    /// Number of NUMA nodes.
     pub nodes: usize,
 }
 
-/// True where this thread has CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN in effect (capabilities(7), bits 39, 38 and 21).
+/// True if this thread has CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN in effect (capabilities(7), bits 39, 38 and 21).
 pub fn may_load() -> bool {
     let needed = 1u64 << 39 | 1 << 38 | 1 << 21;
     host_table::read("/proc/thread-self/status")
@@ -72,15 +72,15 @@ const MODULES: [&str; 10] = [
     "sunrpc", "nfsd", "ext4", "jbd2", "xfs", "btrfs", "zfs", "nfs", "nfsv4", "lockd",
 ];
 
-/// What reading the scheduler's books needs; probes/bpf/lib/waits.h.
+/// Names that reading the scheduler's books needs; probes/bpf/lib/waits.h.
 const BOOKS: [&str; 4] = [
     "sum_exec_runtime",
     "exec_start",
     "pcount",
     "io_schedule_timeout",
 ];
-/// A kernel that has one of these keeps interrupts or stolen time out of the books. What is kept out is found by way of the
-/// task's group (CONFIG_FAIR_GROUP_SCHED), as is the field `my_q`.
+/// A kernel with one of these names keeps interrupts or stolen time out of the books. The probes find that time by way of the task's group
+/// (CONFIG_FAIR_GROUP_SCHED), to which the field `my_q` belongs.
 const APART: [&str; 2] = ["prev_irq_time", "prev_steal_time_rq"];
 const GROUPS: &str = "my_q";
 
@@ -97,7 +97,7 @@ const VARIABLE: &str = "runqueues";
 
 /// Names in nfsd's BTF if it grants delegations for writing, and of directories.
 const DELEGATIONS: [&str; 2] = ["btf_trace_nfsd_deleg_write", "nfsd_get_dir_deleg"];
-/// Name in sunrpc's BTF if it tells connections whose client has shown a valid file handle.
+/// Name in sunrpc's BTF if it distinguishes connections whose client has shown a valid file handle.
 const PROVEN: &str = "XPT_PEER_VALID";
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -137,7 +137,7 @@ impl Facts {
             PROVEN,
         ];
         let mut missing: BTreeSet<&str> = BOOKS.into_iter().chain(APART).chain(single).collect();
-        // sunrpc is built in where it has no file of its own.
+        // A module sunrpc that is built in has no BTF file of its own.
         for of in ["vmlinux", "sunrpc"] {
             btf_names::remove(of, &mut missing);
         }
@@ -187,25 +187,25 @@ impl Facts {
         }
     }
 
-    /// The same with programs that are skipped at random, as a test wants it.
+    /// Makes the facts of a host that skips programs at random, for tests.
     pub fn skipping(mut self, one_in: u32) -> Self {
         self.skip_one_in = one_in;
         self.preemptible |= one_in > 1;
         self
     }
 
-    /// True where the module is there.
+    /// True if the module is loaded or built in.
     pub fn loaded(&self, module: &str) -> bool {
         self.loaded.contains(module)
     }
 
-    /// True where its types are known.
+    /// True if the types of the module are known.
     pub fn btf_of(&self, module: &str) -> bool {
         self.module_btf.contains(module)
     }
 
-    /// Most thread pools that nfsd can have in its pool mode; it can only be changed while no server runs, so one spare
-    /// row for each NUMA node is there for a server that restarts in another mode.
+    /// Most thread pools that nfsd can have in its pool mode. The mode can only be changed while no server runs, so that one spare row for
+    /// each NUMA node is enough for a server that restarts in another mode.
     pub fn pools(&self) -> u32 {
         let n = match self.pool_mode.as_str() {
             "percpu" => self.possible_cpus,
@@ -214,7 +214,7 @@ impl Facts {
         n.max(self.nodes).max(8) as u32
     }
 
-    /// For `nfscope check`. `memory`: bytes that the probes take in the kernel.
+    /// Facts for `nfscope check`. `memory`: bytes that the probes take in the kernel.
     pub fn show(&self, memory: u64) -> Vec<Fact> {
         let mut facts = vec![
             fact("kernel", &self.release, true, ""),
@@ -264,7 +264,7 @@ impl Facts {
     }
 }
 
-/// How many CPUs a list like `0-3,8` has; `None` for anything else.
+/// Number of CPUs in a list like `0-3,8`; `None` for any other text.
 fn count_cpus(list: &str) -> Option<usize> {
     list.split(',')
         .map(|range| {
@@ -275,7 +275,7 @@ fn count_cpus(list: &str) -> Option<usize> {
         .sum()
 }
 
-/// The highest number in such a list.
+/// Highest number in a list like `0-3,8`.
 fn last_cpu(list: &str) -> Option<usize> {
     let numbers = list.split([',', '-']).map(|n| n.parse().ok());
     numbers.collect::<Option<Vec<usize>>>()?.into_iter().max()

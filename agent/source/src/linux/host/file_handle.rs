@@ -1,4 +1,4 @@
-//! File handles as nfsd makes them: which export, which file.
+//! File handles as nfsd makes them: they name an export and a file.
 
 use super::file_id::{FileId, FileName, FileSystem};
 use crate::host_table;
@@ -18,12 +18,12 @@ fn fsid_len(kind: u8) -> Option<usize> {
     }
 }
 
-/// Requests without a file handle.
+/// Number of the export for requests without a file handle.
 pub const NO_EXPORT: u64 = 1 << CLIENT_ROW_BITS;
-/// Bits of a number that give way to its row: `CLIENT_ROW_BITS` in lib/client_accounting.h.
+/// Bits of an export's number that its row replaces: `CLIENT_ROW_BITS` in nfsd/client_accounting.h.
 pub const CLIENT_ROW_BITS: u32 = 14;
 
-/// The number by which the probes know an export: `export_of()` in probes/bpf/lib/client_accounting.h does the same.
+/// Number by which the probes know an export: `export_of()` in probes/bpf/nfsd/client_accounting.h does the same.
 pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |i: usize| {
@@ -43,12 +43,12 @@ pub fn export_key(kind: u8, fsid: &[u8]) -> u64 {
     }
 }
 
-/// What a file handle says.
+/// Content of a file handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handle<'a> {
     /// See [`export_key`].
     pub export: u64,
-    /// The file; `None`: the root of the export (FILEID_ROOT).
+    /// The file; `None` for the root of the export (FILEID_ROOT).
     pub file: Option<FileId<'a>>,
 }
 
@@ -66,21 +66,21 @@ impl Handle<'_> {
     }
 }
 
-/// The kernel's list of exports by fsid, of this network namespace. Its mode is 0400.
+/// Path of the kernel's list of exports by fsid, of this network namespace. Its mode is 0400.
 pub const LIST: &str = "/proc/net/rpc/nfsd.fh/content";
 
-/// How often the list is read in any case, for what was exported anew under a number that is known.
+/// Interval at which the list is read in any case, because a known number may be exported anew.
 const READ_AGAIN: Duration = Duration::from_secs(300);
-/// How soon it may be read again for a number that nobody asked for before, and for one that it did not have.
+/// Least time until the list is read again: for a number that is asked for the first time, and for one that the list did not have.
 const REST: Duration = Duration::from_millis(200);
 const LONG_REST: Duration = Duration::from_secs(30);
-/// More numbers than that are kept neither known nor missing: somebody makes them up.
+/// Limit of numbers that are kept as known or missing: clients can make numbers up.
 const MOST: usize = 10_000;
 
-/// Mounts change seldom; what is asked within this time has one answer.
+/// Time for which the mount table is kept: mounts change seldom.
 const MOUNTS_FRESH: Duration = Duration::from_secs(5);
 
-/// Paths of exports by the number that the probes know them by, and their file systems.
+/// Paths of exports by the number that the probes have for them, and their file systems.
 #[derive(Debug, Default)]
 pub struct Exports {
     paths: HashMap<u64, String>,
@@ -93,7 +93,7 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// The path; `None` where the kernel's list does not have it, now or when it was read last.
+    /// Path of an export; `None` if the kernel's list does not have it, now or at the last reading.
     pub fn path(&mut self, key: u64) -> Option<&str> {
         let known = self.paths.contains_key(&key);
         let rest = match (known, self.missing.contains(&key)) {
@@ -110,7 +110,7 @@ impl Exports {
         self.paths.get(&key).map(String::as_str)
     }
 
-    /// The file system that it lies on; `None` where that is not known.
+    /// File system of an export; `None` if that is not known.
     pub fn file_system(&mut self, key: u64) -> Option<&FileSystem> {
         self.path(key)?;
         if (self.mounts_read).is_none_or(|r| r.elapsed() >= MOUNTS_FRESH) {
@@ -131,7 +131,7 @@ impl Exports {
         file.name(self.file_system(export))
     }
 
-    /// What has left the list since stays known: the kernel forgets what is not used.
+    /// Reads the kernel's list. Exports that have left the list stay known: the kernel forgets entries that are not used.
     fn read(&mut self) {
         self.read = Some(Instant::now());
         self.missing.clear();
@@ -145,7 +145,7 @@ impl Exports {
     }
 }
 
-/// Lines of `domain type 0xfsid path`, the fsid as words of eight digits (fs/nfsd/export.c, expkey_show()).
+/// Parses lines of `domain type 0xfsid path`, with the fsid as words of eight digits (fs/nfsd/export.c, expkey_show()).
 pub(crate) fn parse_list(text: &str) -> impl Iterator<Item = (u64, String)> {
     text.lines().filter_map(|line| {
         if line.starts_with('#') {

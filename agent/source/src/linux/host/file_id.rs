@@ -1,5 +1,5 @@
-//! The inode number in a file handle. Each file system lays out its part of a handle as it likes: the type in the head says
-//! little, and the same type and length mean different things on ext4, ZFS, tmpfs and CephFS.
+//! The inode number in a file handle. Each file system has its own layout of its part of a handle: the type in the head says little, and
+//! the same type and length mean different things on ext4, ZFS, tmpfs and CephFS.
 //!
 //! A number is read from a handle only where the layout of its file system is known, and only if type and length are exactly those
 //! of the layout. A file of any other handle is named by the handle. Two files never have the same name.
@@ -32,7 +32,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// The one that is mounted there.
+    /// File system of this mount.
     pub fn of(mount: &Mount) -> FileSystem {
         let subvolume = mount.option("subvolid").and_then(|id| id.parse().ok());
         FileSystem {
@@ -65,7 +65,7 @@ impl fmt::Display for FileName {
 }
 
 impl FileName {
-    /// The inode number, where the handle has it.
+    /// Inode number, if the handle has it.
     pub fn number(self) -> Option<u64> {
         match self {
             FileName::Inode(inode) | FileName::Subvolume(_, inode) => Some(inode),
@@ -73,7 +73,7 @@ impl FileName {
         }
     }
 
-    /// The inode number, where it names one file of the export.
+    /// Inode number, if it names one file of the export.
     pub fn inode(self) -> Option<u64> {
         match self {
             FileName::Inode(inode) => Some(inode),
@@ -106,7 +106,7 @@ impl<'a> FileId<'a> {
         name.unwrap_or(FileName::Handle(self.hash))
     }
 
-    /// The subvolume, where the file system has such, and the inode number.
+    /// Subvolume, if the file system has subvolumes, and the inode number.
     fn inode(&self, fs: &str) -> Option<(Option<u64>, u64)> {
         let word = |i: usize| -> Option<[u8; 4]> { self.id.get(i * 4..i * 4 + 4)?.try_into().ok() };
         let low = |i| Some(u64::from(u32::from_ne_bytes(word(i)?)));
@@ -146,7 +146,7 @@ impl<'a> FileId<'a> {
     }
 }
 
-/// The hash of an id: `id_hash()` in probes/bpf/lib/breakdown.h does the same.
+/// Hash of an id: `id_hash()` in probes/bpf/nfsd/breakdown.h does the same.
 pub fn hash(kind: u8, id: &[u8]) -> u64 {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut h = u64::from(kind) << 32 | id.len() as u64;
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Six bytes of the object, four of the generation, as OpenZFS has them.
+    /// Id of OpenZFS: six bytes of the object, four of the generation.
     fn zfs(object: u64, generation: u32) -> Vec<u8> {
         let length = 10u16.to_ne_bytes();
         let number = object.to_le_bytes();
@@ -235,7 +235,7 @@ mod tests {
             ("overlay", 0xf8, words(&[1, 2, 3, 4, 5, 6, 7, 8, 12])),
             ("overlay", 0xf8, words(&[1, 2, 3, 4, 5, 6, 7, 8, 13])),
             ("erofs", 1, words(&[12, 9])),
-            // Handles of another length or type than the layout says.
+            // Handles with another length or type than those of the layout.
             ("ext4", 1, words(&[12, 9, 1])),
             ("ext4", 0x81, words(&[12, 1, 9])),
             ("xfs", 0x81, words(&[12, 1])),
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(cut.name(None).to_string(), "handle-0000000000000007");
     }
 
-    /// Six files whose generations are the same: read as tmpfs lays handles out, they would all be the file of the generation.
+    /// Six files with the same generation: read with the layout of tmpfs, they would all be the file of the generation.
     #[test]
     fn six_files_of_zfs_are_six() {
         let name = |object| FileId::whole(1, &zfs(object, 9)).name(Some(&on("zfs")));
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(names, (2..8).map(FileName::Inode).collect::<Vec<_>>());
     }
 
-    /// The kernel of this host is asked on every file system that it has writable and that gives handles.
+    /// Compares with stat(2) on every file system of this host that is writable and gives handles.
     #[test]
     fn numbers_are_those_of_stat() {
         let mounts = Mounts::read();

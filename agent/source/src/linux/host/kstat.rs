@@ -1,4 +1,4 @@
-//! kstats: what OpenZFS counts by itself, as files under `/proc/spl/kstat/zfs` (module/os/linux/spl/spl-kstat.c).
+//! kstats: counts of OpenZFS itself, as files under `/proc/spl/kstat/zfs` (module/os/linux/spl/spl-kstat.c).
 //!
 //! A file of named values has a line about itself, a line of headings, and then `name type value`. Each pool has a
 //! directory, with a file for each dataset that is in use (`objset-0x36`). From OpenZFS 2.2 on these have the figures of
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The pseudo pool of figures that all pools share.
 pub const ALL: &str = "all";
 
-/// What is read of an intent log, by the names of include/sys/zil.h.
+/// Statistics of an intent log that are read, by the names of include/sys/zil.h.
 pub const ZIL: [&str; 9] = [
     "zil_commit_count",
     "zil_commit_writer_count",
@@ -24,11 +24,11 @@ pub const ZIL: [&str; 9] = [
     "zil_commit_crash_count",
 ];
 
-/// Names of these tables where reading them fails.
+/// Names of these tables for failures of reading them.
 const ROOT: &str = "/proc/spl/kstat/zfs";
 const POOL: &str = "/proc/spl/kstat/zfs/POOL";
 
-/// The figures of [`ZIL`]; `None` where this version has none.
+/// Values of [`ZIL`]; `None` if this version does not have one.
 pub type Zil = [Option<u64>; ZIL.len()];
 
 /// Values by name. A value may have spaces.
@@ -47,26 +47,26 @@ fn zil(values: &HashMap<&str, &str>) -> Zil {
     ZIL.map(|name| values.get(name)?.parse().ok())
 }
 
-/// What a dataset's file says.
+/// Content of a dataset's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dataset {
-    /// Its name.
+    /// Name of the dataset.
     pub name: String,
-    /// Its log's figures.
+    /// Values of its log.
     pub zil: Zil,
 }
 
-/// All that was read at one moment.
+/// Kstats of one moment.
 #[derive(Debug, Default)]
 pub struct Kstats {
     /// Datasets in use by pool and object set.
     pub pools: BTreeMap<String, BTreeMap<u64, Dataset>>,
-    /// All pools' logs together.
+    /// Sum over the logs of all pools.
     pub all: Option<Zil>,
 }
 
 impl Kstats {
-    /// Reads them; empty where module zfs is not loaded.
+    /// Reads the kstats; empty if module zfs is not loaded.
     pub fn read(root: &Path) -> Self {
         let mut k = Kstats::default();
         let entries = host_table::entries(ROOT, root).into_iter().flatten();
@@ -98,7 +98,8 @@ impl Kstats {
     }
 }
 
-/// Figures of pools as counters that only rise: a dataset's begin anew when it is mounted anew, and are gone when it is.
+/// Values of pools as counters that only rise: a dataset's values begin with 0 when it is mounted again, and disappear when it is
+/// unmounted.
 #[derive(Debug, Default)]
 pub struct Totals {
     last: BTreeMap<(String, u64), Zil>,
@@ -106,7 +107,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds what has come since the last time; pools by name, or [`ALL`].
+    /// Adds the values since the last call; pools by name, or [`ALL`].
     pub fn add(&mut self, k: &Kstats) -> &BTreeMap<String, Zil> {
         let mut here = BTreeSet::new();
         for (pool, datasets) in &k.pools {
@@ -184,7 +185,7 @@ mod tests {
         let two = [("a", 1, Some(5)), ("a", 2, Some(3)), ("b", 1, Some(1))];
         assert_eq!(commits(&two), [is("a", 8), is("b", 1)]);
         assert_eq!(commits(&[("a", 1, Some(6))]), [is("a", 9)]);
-        // Mounted anew, and used since.
+        // The dataset was mounted again, and used since.
         let again = [("a", 1, Some(2)), ("a", 2, Some(1))];
         assert_eq!(commits(&again), [is("a", 12)]);
         assert_eq!(commits(&[]), []);

@@ -1,5 +1,5 @@
-//! Where file systems have their logs: for metrics whether on a device of its own, for `nfscope check` on which one, or why
-//! that is unknown. For a ZFS pool the metrics ask its probe, and check asks the pool's own tools.
+//! Locations of the logs of file systems. Metrics say if a log has a device of its own; `nfscope check` names the device, or the reason why
+//! it is unknown. For a ZFS pool the metrics use its probe, and check uses the pool's own tools.
 
 use crate::host_table;
 use crate::linux::host::device_names::DeviceNames;
@@ -10,16 +10,16 @@ use crate::mounts::{Mount, Mounts};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Where a file system writes what must be durable at once.
+/// Place to which a file system writes data that must be durable at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// Devices of their own.
+    /// The log has devices of its own.
     Separate(Vec<String>),
-    /// With everything else.
+    /// The log shares the devices of the file system.
     Shared,
     /// There is no log.
     None,
-    /// Unknown, with the reason.
+    /// The location is unknown, for this reason.
     Unknown(String),
 }
 
@@ -32,15 +32,15 @@ impl Location {
 /// A mounted file system that has a log.
 #[derive(Debug, PartialEq)]
 pub struct MountedLog {
-    /// Every device that it lies on.
+    /// All devices of the file system.
     pub devices: BTreeSet<String>,
-    /// The one that it is mounted from, where that is known.
+    /// Device that it is mounted from, if that is known.
     pub volume: Option<String>,
-    /// Whether its log lies on a device of its own, where that is known.
+    /// True if its log has a device of its own; `None` if that is not known.
     pub separate: Option<bool>,
 }
 
-/// The mounted file systems that have such a log; `None` where /sys does not say.
+/// Mounted file systems with this type of log; `None` if /sys does not list them.
 pub fn mounted_logs(
     log_type: &LogType,
     mounts: &Mounts,
@@ -66,7 +66,7 @@ pub fn mounted_logs(
     Some(found.collect())
 }
 
-/// Where the file system of a mount has its log; `volume` is its device or its pool.
+/// Location of the log of a mount's file system; `volume` is its device or its pool.
 pub fn locate(mount: &Mount, volume: &str, devices: &mut DeviceNames) -> Location {
     match mount.fs.as_str() {
         "ext4" | "ext3" => ext4(volume),
@@ -74,7 +74,7 @@ pub fn locate(mount: &Mount, volume: &str, devices: &mut DeviceNames) -> Locatio
             Some(path) => Location::Separate(vec![devices.of_file(&path).unwrap_or(path)]),
             None => Location::Shared,
         },
-        // They have no other place for it.
+        // These file systems have no other place for their log.
         "btrfs" | "ocfs2" => Location::Shared,
         "zfs" => pool(volume),
         "tmpfs" | "ramfs" => Location::None,
@@ -90,8 +90,8 @@ fn ext4(volume: &str) -> Location {
     };
     match has_journal_device(volume) {
         Some(false) => Location::Shared,
-        // Of journals that are devices only the thread's name says whose is which: `jbd2/<device>` (fs/jbd2/journal.c,
-        // jbd2_journal_start_thread()), before Linux 5.17 cut off at fifteen characters.
+        // The owner of a journal device is only known by the thread's name: `jbd2/<device>` (fs/jbd2/journal.c,
+        // jbd2_journal_start_thread()), cut at fifteen characters before Linux 5.17.
         Some(true) => match host_table::read_at("/proc/TID/comm", format!("/proc/{thread}/comm")) {
             Some(name) => {
                 let name = name.trim();
@@ -104,10 +104,10 @@ fn ext4(volume: &str) -> Location {
     }
 }
 
-/// What stands for the thread of a file system without a journal.
+/// Text in place of the thread for a file system without a journal.
 const NO_THREAD: &str = "<none>";
 
-/// Of ext4's journal.
+/// Thread of ext4's journal.
 fn journal_thread(volume: &str) -> Option<String> {
     let path = Path::new("/sys/fs/ext4").join(volume).join("journal_task");
     Some(
@@ -122,7 +122,7 @@ fn has_journal_device(volume: &str) -> Option<bool> {
     Some(!journals.iter().any(|j| lies_within(j, volume)))
 }
 
-/// jbd2's name of a journal: `sda1-8` is the one in inode 8 of sda1, `sdb` one that is a device.
+/// True if a journal lies within a device. jbd2 names the journal in inode 8 of sda1 `sda1-8`, and a journal that is the device sdb `sdb`.
 fn lies_within(journal: &str, device: &str) -> bool {
     journal
         .strip_prefix(device)
@@ -134,10 +134,10 @@ fn xfs_log_device(mount: &Mount) -> Option<String> {
     mount.option("logdev")
 }
 
-/// `dir` is /sys/fs/btrfs/UUID.
+/// Log of a btrfs, whose directory is `dir`: /sys/fs/btrfs/UUID.
 fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<MountedLog> {
     let all = entry_names(&dir.join("devices"))?;
-    // Its own device number is none's: the mount table names the device.
+    // The device number of btrfs belongs to no device: the mount table names the device.
     let volume = mounts
         .iter()
         .filter(|m| m.fs == "btrfs")
@@ -151,7 +151,7 @@ fn btrfs(dir: &Path, mounts: &Mounts, devices: &mut DeviceNames) -> Option<Mount
     })
 }
 
-/// By the pool's own tools; the kernel tells nobody else.
+/// Location of a pool's log, from the pool's own tools: the kernel does not offer it.
 fn pool(name: &str) -> Location {
     match zfs_tools::output("zpool", &["list", "-H", "-v", "-P", name]) {
         Some(list) => match log_devices(&list) {
@@ -162,7 +162,7 @@ fn pool(name: &str) -> Location {
     }
 }
 
-/// Below the heading `logs` of `zpool list -H -v -P`, until the next heading; a mirror is not a device.
+/// Devices below the heading `logs` of `zpool list -H -v -P`, until the next heading; a mirror is not a device.
 fn log_devices(list: &str) -> Vec<String> {
     let mut inside = false;
     let mut found = Vec::new();

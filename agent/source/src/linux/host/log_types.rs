@@ -3,12 +3,12 @@
 use crate::linux::host::device_names::DeviceNames;
 use crate::mounts::{Mount, Mounts};
 
-/// What file systems with one type of log have in common.
+/// Properties that file systems with one type of log have in common.
 #[derive(Debug)]
 pub struct LogType {
-    /// The file system, as /sys/fs calls it.
+    /// Name of the file system in /sys/fs.
     pub fs: &'static str,
-    /// The types as which those are mounted that have such a log.
+    /// Types under which file systems with such a log are mounted.
     pub mounted_as: &'static [&'static str],
 }
 
@@ -29,12 +29,12 @@ pub static BTRFS: LogType = LogType {
 };
 
 impl LogType {
-    /// The mount of such a file system by its device.
+    /// Mount of such a file system, by its device number.
     pub fn at<'a>(&self, dev: u32, mounts: &'a Mounts) -> Option<&'a Mount> {
         self.of(mounts).find(|m| m.dev == dev)
     }
 
-    /// The same by the device's name.
+    /// Mount of such a file system, by the device's name.
     pub fn named<'a>(
         &self,
         device: &str,
@@ -60,7 +60,7 @@ mod tests {
         );
         assert_eq!(XFS.at(253 << 20, &m).unwrap().point, "/srv/a");
         assert_eq!(EXT4.at(8 << 20 | 1, &m).unwrap().point, "/srv/c");
-        // The device had another file system before.
+        // Number of a device that had another file system before.
         assert_eq!(EXT4.at(253 << 20, &m), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What this host says of itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
+//! Facts that this host gives about itself: /proc, /sys, mounts, capabilities. Nothing here knows what is loaded or read.
 
 pub mod btf_names;
 pub mod capabilities;
@@ -17,6 +17,7 @@ pub mod mountstats;
 pub mod nfs4_state;
 pub mod procfs;
 pub mod sandbox;
+pub mod server_state;
 pub mod syscalls;
 pub mod task;
 pub mod unseen;

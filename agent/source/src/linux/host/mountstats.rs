@@ -1,5 +1,5 @@
-//! What the kernel adds up for each NFS mount of this mount namespace: `/proc/self/mountstats` (nfs_show_stats() in
-//! fs/nfs/super.c, rpc_clnt_show_stats() in net/sunrpc/stats.c).
+//! Sums that the kernel keeps for each NFS mount of this mount namespace: `/proc/self/mountstats` (nfs_show_stats() in fs/nfs/super.c,
+//! rpc_clnt_show_stats() in net/sunrpc/stats.c).
 
 use crate::host_table;
 use crate::mounts::unescape;
@@ -7,23 +7,23 @@ use crate::mounts::unescape;
 /// The client's own counters.
 pub const PATH: &str = "/proc/self/mountstats";
 
-/// One NFS mount.
+/// An NFS mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountStats {
-    /// What is mounted: `server:/export`.
+    /// Source of the mount: `server:/export`.
     pub source: String,
-    /// Where.
+    /// Mount point.
     pub point: String,
     /// Version of NFS: `3`, `4.2`.
     pub version: String,
-    /// By procedure, those without an RPC left out.
+    /// Procedures of the mount that had an RPC.
     pub ops: Vec<OpStats>,
 }
 
-/// One procedure of a mount. Times are milliseconds.
+/// A procedure of a mount. Times are milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpStats {
-    /// Its name in lower case.
+    /// Name of the procedure in lower case.
     pub name: String,
     /// RPCs that ended.
     pub ops: u64,
@@ -31,26 +31,26 @@ pub struct OpStats {
     pub transmissions: u64,
     /// Major timeouts.
     pub timeouts: u64,
-    /// Bytes.
+    /// Bytes sent.
     pub sent: u64,
-    /// Bytes.
+    /// Bytes received.
     pub received: u64,
-    /// Until the request was sent.
+    /// Time until the request was sent.
     pub backlog: u64,
-    /// Until the reply came.
+    /// Time until the reply came.
     pub round_trip: u64,
-    /// From begin to end.
+    /// Time from begin to end.
     pub execute: u64,
-    /// Those that ended with an error; 0 before Linux 5.3.
+    /// RPCs that ended with an error; 0 before Linux 5.3.
     pub errors: u64,
 }
 
-/// Reads the file, which also has the kernel tell probe `client` what is mounted. Empty where it cannot be read.
+/// Reads the file. The reading also makes probe `client` note what is mounted. Empty if the file cannot be read.
 pub fn read() -> Vec<MountStats> {
     parse(&host_table::read(PATH).unwrap_or_default())
 }
 
-/// Parses the file's text. Leaves out other file systems, and lines that are not of its form.
+/// Parses the file's text. Leaves out other file systems, and lines of another form.
 pub fn parse(text: &str) -> Vec<MountStats> {
     let mut all: Vec<MountStats> = Vec::new();
     let (mut of_nfs, mut in_ops) = (false, false);
@@ -127,7 +127,7 @@ fn op(line: &str) -> Option<OpStats> {
 mod tests {
     use super::*;
 
-    /// Of 6.1, shortened.
+    /// Text of Linux 6.1, shortened.
     const TEXT: &str = "\
 device proc mounted on /proc with fstype proc
 device 10.9.0.1:/my\\040exp mounted on /run/c0/v4.2 with fstype nfs4 statvers=1.1

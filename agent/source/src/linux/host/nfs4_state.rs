@@ -1,6 +1,6 @@
-//! What NFSv4 clients hold, as the kernel lists it: a directory for each client in /proc/fs/nfsd/clients, with files `info` and
-//! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). It lists the server of the network namespace that the file system nfsd was
-//! mounted in.
+//! State that NFSv4 clients hold, as the kernel lists it: a directory for each client in /proc/fs/nfsd/clients, with files `info` and
+//! `states` (fs/nfsd/nfs4state.c, Linux 5.3 and later). The list is that of the server in the network namespace in which the file system
+//! nfsd was mounted.
 
 use crate::{host_table, lossless, nfs4_names};
 use nfscope_model::Snapshot;
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
 const STATES: &str = "/proc/fs/nfsd/clients/ID/states";
 
-/// How often clients are looked at: the kernel holds a client's lock while it lists some of its states.
+/// Interval of readings: the kernel holds a client's lock while it lists some of its states.
 const READ_AGAIN: Duration = Duration::from_secs(10);
-/// So many clients are looked at, and so many bytes of their states: some ten thousand of them.
+/// Limits of clients, and of bytes of their states, which are some ten thousand states.
 const MOST_CLIENTS: usize = 2000;
 const MOST_BYTES: u64 = 2 << 20;
-/// Clients with locks that have series of their own.
+/// Limit of clients with locks that have series of their own.
 const MOST_HOLDERS: usize = 100;
 
-/// What clients hold, remembered for a while.
+/// State of clients, kept between readings.
 #[derive(Debug, Default)]
 pub struct Nfs4State {
     read: Option<Instant>,
@@ -37,18 +37,18 @@ struct Found {
     states: BTreeMap<&'static str, u64>,
     /// Lock states by the address of their client, without port.
     locks: BTreeMap<String, u64>,
-    /// The client whose files are read.
+    /// Client whose files are being read.
     client: Option<String>,
     /// Names that clients give themselves.
     names: BTreeMap<IpAddr, String>,
-    /// What an administrator took away, as the kernel sums it up for each client; `None` before Linux 6.9, and without clients.
+    /// Number of states that an administrator revoked, summed over clients; `None` before Linux 6.9, and without clients.
     revoked: Option<u64>,
     oldest: u64,
-    /// There is more than was looked at.
+    /// True if a limit left out clients or states.
     partial: bool,
 }
 
-/// Values of the labels, which have a series each even without a client.
+/// Values of the labels. Each has a series even without a client.
 const STATUSES: [&str; 4] = ["confirmed", "unconfirmed", "courtesy", "expirable"];
 const CALLBACKS: [&str; 4] = ["up", "unknown", "down", "fault"];
 const TYPES: [&str; 6] = [
@@ -61,7 +61,7 @@ const TYPES: [&str; 6] = [
 ];
 
 impl Nfs4State {
-    /// Adds what clients hold, where this host lists it, and nothing elsewhere.
+    /// Adds the state of clients, if this host lists it.
     pub fn read(&mut self, s: &mut Snapshot) {
         if self.read.is_none_or(|at| at.elapsed() >= READ_AGAIN) {
             self.found = Found::read(Path::new(CLIENTS), MOST_CLIENTS, MOST_BYTES).ok();
@@ -90,9 +90,9 @@ impl Found {
                 directory.join("info"),
             ) {
                 Ok(info) => info,
-                // It has gone meanwhile.
+                // The client has gone meanwhile.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                // Without leave to look, nothing is known of any.
+                // Without permission to read the directories, no client's state is known.
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(e),
                 Err(_) => continue,
             };
@@ -100,7 +100,7 @@ impl Found {
             let Ok(states) = host_table::open(STATES, directory.join("states")) else {
                 continue;
             };
-            // One byte more, which says that there is more.
+            // Reading a byte beyond the limit shows that there is more.
             let states = BufReader::new(states.take(left + 1));
             let read = found.add_states(states, left);
             left = left.saturating_sub(read);
@@ -151,8 +151,8 @@ impl Found {
         }
     }
 
-    /// Adds whole lines until they have this many bytes, and says how many they had. The kernel does not escape names of files: they
-    /// may be in any encoding.
+    /// Adds whole lines until they have `most` bytes, and returns the number of their bytes. The kernel does not escape names of files:
+    /// they may be in any encoding.
     fn add_states(&mut self, mut states: impl BufRead, most: u64) -> u64 {
         let (mut line, mut read) = (Vec::new(), 0);
         while read < most {
@@ -189,7 +189,7 @@ impl Found {
         let kind = match words.next().unwrap_or("") {
             "open" => "open",
             "lock" => "lock",
-            // With attributes delegated as well, an `a` follows.
+            // A delegation that includes attributes has an `a` behind its access.
             "deleg" if access.starts_with('w') || access.starts_with("rw") => "delegation_write",
             "deleg" => "delegation_read",
             "layout" => "layout",
@@ -227,7 +227,7 @@ impl Found {
     }
 }
 
-/// Whatever these files have, it can be told.
+/// No content of these files causes a panic.
 #[cfg(test)]
 pub fn fuzzed(text: &[u8]) {
     let mut found = Found::default();

@@ -1,4 +1,4 @@
-//! Counters that the kernel keeps by itself, and the modules that it has.
+//! Counters that the kernel keeps by itself, and its modules.
 
 use crate::{host_table, lossless};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads them; `None` where no NFS server module is loaded in this network namespace.
+    /// Reads the counters; `None` if no NFS server module is loaded in this network namespace.
     pub fn read() -> Option<Self> {
         Some(Self::parse(&host_table::read("/proc/net/rpc/nfsd")?))
     }
@@ -37,7 +37,7 @@ impl KernelCounts {
         for line in text.lines() {
             let mut words = line.split_ascii_whitespace();
             let name = words.next().unwrap_or_default();
-            // One that is no number, or below zero, must not move those behind it to its place.
+            // A word that is no number, or is below zero, ends the line: the numbers behind it must not move to its place.
             let numbers: Vec<u64> = words.map_while(|w| w.parse().ok()).collect();
             let fill = |to: &mut [u64]| {
                 for (t, n) in to.iter_mut().zip(&numbers) {
@@ -48,7 +48,7 @@ impl KernelCounts {
                 "rc" => fill(&mut c.reply_cache),
                 "io" => fill(&mut c.io),
                 "rpc" => fill(&mut c.rpc),
-                // The first number is how many follow.
+                // The first number is the count of those that follow.
                 "proc2" => c.proc2 = numbers.get(1..).unwrap_or_default().to_vec(),
                 "proc3" => c.proc3 = numbers.get(1..).unwrap_or_default().to_vec(),
                 "proc4" => c.proc4 = numbers.get(1..).unwrap_or_default().to_vec(),
@@ -59,8 +59,8 @@ impl KernelCounts {
         c
     }
 
-    /// RPC calls of the versions that are timed. Malformed and refused ones are counted apart, before this count
-    /// (net/sunrpc/svc.c, svc_process_common).
+    /// RPC calls of the versions that are timed. Malformed and refused calls are counted apart, before this count (net/sunrpc/svc.c,
+    /// svc_process_common).
     pub fn calls(&self) -> u64 {
         self.rpc[0].saturating_sub(sum(&self.proc2))
     }
@@ -76,19 +76,19 @@ impl KernelCounts {
     }
 }
 
-/// Whatever a file says, this is a number.
+/// Sums numbers without an overflow, for any content of a file.
 fn sum(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |a, b| a.saturating_add(*b))
 }
 
-/// Threads of each pool as nfsd's own file system tells them; `None` where it is not mounted or no server runs, or where it may
-/// be that of another network namespace: a mount keeps the one that it was made in.
+/// Threads of each pool from nfsd's own file system; `None` if it is not mounted or no server runs. Also `None` if the file system may be
+/// that of another network namespace: a mount keeps the one in which it was made.
 pub fn pool_threads() -> Option<Vec<u32>> {
     let netns = |of: &str| fs::read_link(format!("/proc/{of}/ns/net")).ok();
     if netns("1").is_some_and(|init| Some(init) != netns("self")) {
         return None;
     }
-    let text = host_table::read("/proc/fs/nfsd/pool_threads")?;
+    let text = host_table::read_soon("/proc/fs/nfsd/pool_threads")?;
     Some(
         text.split_ascii_whitespace()
             .filter_map(|w| w.parse().ok())
@@ -96,8 +96,8 @@ pub fn pool_threads() -> Option<Vec<u32>> {
     )
 }
 
-/// True where the module is loaded or built in. While one begins or ends, its files come and go one by one: then it is not
-/// there.
+/// True if the module is loaded or built in. While a module is being loaded or unloaded, its files come and go one by one: then it is not
+/// present.
 pub fn module_present(name: &str) -> bool {
     match host_table::read_at(
         "/sys/module/MODULE/initstate",
@@ -108,11 +108,11 @@ pub fn module_present(name: &str) -> bool {
     }
 }
 
-/// True where the module is part of the kernel. Such a one stands under /sys/module only if it has parameters, and has no
-/// `initstate`; file systems have a place of their own.
+/// True if the module is part of the kernel. Such a module stands under /sys/module only if it has parameters, and has no `initstate`; file
+/// systems have directories of their own.
 pub fn built_in(name: &str) -> bool {
     let exists = |dir: &str| Path::new(dir).join(name).exists();
-    // One that begins is listed before its directory comes, and one that ends until that is gone.
+    // A module that is being loaded is listed before its directory comes, and one that is being unloaded until its directory is gone.
     !listed(name)
         && (exists("/sys/module")
             || match name {
@@ -123,7 +123,7 @@ pub fn built_in(name: &str) -> bool {
         && !listed(name)
 }
 
-/// Whether the kernel lists it among its modules, in whatever state.
+/// True if the kernel lists it among its modules, in any state.
 fn listed(name: &str) -> bool {
     let modules = host_table::read("/proc/modules").unwrap_or_default();
     modules
@@ -139,9 +139,9 @@ pub fn entry_names(dir: &Path) -> Option<BTreeSet<String>> {
     Some(names.collect())
 }
 
-/// True where the kernel says that the NFS server has no threads.
+/// True if the kernel says that the NFS server has no threads.
 pub fn no_server_runs() -> bool {
-    host_table::read("/proc/fs/nfsd/threads").is_some_and(|n| n.trim() == "0")
+    host_table::read_soon("/proc/fs/nfsd/threads").is_some_and(|n| n.trim() == "0")
 }
 
 #[cfg(test)]

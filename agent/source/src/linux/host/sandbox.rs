@@ -1,8 +1,8 @@
-//! What is left to the process that speaks with strangers: no user of its parent's, no capabilities, no files, and of the system
-//! calls those that answering needs.
+//! Confinement of the process that answers HTTP requests of other hosts. It has neither its parent's user, nor capabilities, nor files, and
+//! only the system calls that answering needs.
 //!
-//! Credentials belong to a thread, as the kernel sees it. One thread of the agent takes those of an unprivileged user for good, and
-//! starts the process: also when that has to be started again, long after the agent has given up the right to change users.
+//! For the kernel, credentials belong to a thread. One thread of the agent takes those of an unprivileged user for good, and starts the
+//! process. It can therefore start the process again long after the agent has given up the right to change users.
 
 use super::capabilities::{drop_all, forbid_more};
 use super::syscalls;
@@ -19,24 +19,24 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use rustix::process::{geteuid, getrlimit, set_dumpable_behavior, setrlimit};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// The user that the process has where the host has it.
+/// User of the process, if the host has it.
 const USER: &str = "nfscope";
-/// The number that it has otherwise: of nobody. Not `nobody`: other services are that user, and the kernel lets each process of a
-/// user end the others, and all of the agent by the thread that has become that user.
+/// Range of its user number otherwise: numbers that no other user has. User 65534 is not taken, because other services have it: the kernel
+/// lets each process of a user end the others, and end the whole agent by its thread with that user.
 const NUMBERS: std::ops::Range<u32> = 0x7ffe_0000..0x7ffe_1000;
-/// Where the kernel has no such number, in a user namespace.
+/// User and group in a user namespace without such a number.
 const NOBODY: (u32, u32) = (65534, 65534);
 /// Memory of the process in bytes. Bodies of a large server take a hundredth.
 const MEMORY: u64 = 512 << 20;
 
-/// Gives this thread the user of the process that speaks with strangers, and takes every capability from it, all for good. Says as
-/// whom it goes on.
+/// Gives this thread the user of the process that answers HTTP requests, and takes every capability from it, all for good. Returns the user
+/// as text.
 ///
 /// # Errors
-/// When the kernel refuses to take capabilities away, which no sane one does.
+/// Fails if the kernel refuses to take capabilities away, which no sane one does.
 pub fn leave_user() -> anyhow::Result<String> {
     let mut who = "as the agent's own user".to_owned();
-    // What this takes away needs a capability that goes with the user.
+    // Taking away the ways to capabilities needs a capability that is lost with the user.
     forbid_more()?;
     if geteuid().is_root() {
         let passwd = host_table::read("/etc/passwd").unwrap_or_default();
@@ -61,7 +61,7 @@ fn as_root(e: Errno) -> String {
     )
 }
 
-/// Numbers of user and group that no other service of the host has.
+/// Numbers of a user and a group that no other service of the host has.
 fn unprivileged(passwd: &str) -> (u32, u32) {
     let users = || {
         passwd.lines().filter_map(|line| {
@@ -88,16 +88,16 @@ fn become_user(uid: u32, gid: u32) -> rustix::io::Result<()> {
 /// Keeps other processes of its user out of this process's memory, which will have keys and passwords.
 ///
 /// # Errors
-/// When the kernel refuses, which no sane one does.
+/// Fails if the kernel refuses, which no sane one does.
 pub fn hide_memory() -> anyhow::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .context("cannot hide the memory of this process")
 }
 
-/// Confines this process, which has one thread so far, for good. Says by what.
+/// Confines this process, which has one thread so far, for good. Returns the parts of the confinement.
 ///
 /// # Errors
-/// When it still has a capability, or the kernel refuses what every kernel has.
+/// Fails if the process still has a capability, or the kernel refuses what every kernel has.
 pub fn confine_stranger() -> anyhow::Result<Confinement> {
     drop_all()?;
     for set in [CapSet::Effective, CapSet::Permitted] {
@@ -127,7 +127,7 @@ pub fn confine_stranger() -> anyhow::Result<Confinement> {
     })
 }
 
-/// Landlock as far as this process gets it, and the reason where that is nothing.
+/// Applies Landlock as far as possible. Returns the reason if it is not there at all.
 fn landlock() -> Layer {
     if let Err(why) = landlock_version() {
         return why;
@@ -139,7 +139,7 @@ fn landlock() -> Layer {
     }
 }
 
-/// The version of Landlock that the kernel has, or why it has none for this process.
+/// Version of Landlock that the kernel has, or the reason why this process gets none.
 fn landlock_version() -> Result<i64, Layer> {
     const VERSION: libc::c_uint = 1;
     // SAFETY: landlock_create_ruleset(2) with this flag takes no attributes, makes nothing and returns a number.
@@ -161,8 +161,8 @@ fn landlock_version() -> Result<i64, Layer> {
     Err(why_no_landlock(&e, known, is_filtered()))
 }
 
-/// Why landlock_create_ruleset(2) failed. Container engines answer ENOSYS, as kernels without it do: then what is `known` of the kernel
-/// decides, and where nothing is, whether this process `is_filtered`.
+/// Reason why landlock_create_ruleset(2) failed. Container engines answer ENOSYS, as kernels without Landlock do. Then `known` decides,
+/// which says if the kernel has Landlock; if that is not known, `is_filtered` decides.
 fn why_no_landlock(e: &std::io::Error, known: Option<bool>, is_filtered: bool) -> Layer {
     match (e.raw_os_error(), known) {
         (Some(libc::ENOSYS), Some(true)) => Layer::Refused(
@@ -183,23 +183,23 @@ fn why_no_landlock(e: &std::io::Error, known: Option<bool>, is_filtered: bool) -
     }
 }
 
-/// Whether the kernel has Landlock, by its own lists; `None` where this process may read neither.
+/// True if the kernel has Landlock, by its own lists; `None` if this process may read neither.
 fn landlock_of_kernel() -> Option<bool> {
     if let Some(modules) = host_table::read("/sys/kernel/security/lsm") {
-        // A security module that is turned off is not in the list, and no filter would matter then.
+        // A security module that is turned off is not in the list, and then no filter would matter.
         return Some(modules.trim().split(',').any(|name| name == "landlock"));
     }
     let names = host_table::read("/proc/kallsyms")?;
     Some(names.contains("sys_landlock_create_ruleset"))
 }
 
-/// Whether a filter of system calls is on this process.
+/// True if this process has a filter of system calls.
 fn is_filtered() -> bool {
     // SAFETY: prctl(2) with this option takes no other argument and returns a number.
     unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) > 0 }
 }
 
-/// Names what an admin allows, so that the process that serves HTTP is confined as far as the kernel can.
+/// Advice for the admin, so that the process that serves HTTP is confined as far as the kernel can.
 const LANDLOCK_FIX: &str = "allow landlock_create_ruleset, landlock_add_rule and landlock_restrict_self where the filter is made: SystemCallFilter= of the unit, or the seccomp profile of the container";
 
 /// Confinement that a process that serves HTTP would have, as far as this process can tell, for `nfscope check`.
@@ -246,7 +246,7 @@ pub fn sandbox_fact() -> Fact {
     }
 }
 
-/// Lowers a limit. One that is lower already stays.
+/// Lowers a limit. A lower limit stays.
 fn limit(resource: Resource, most: u64) {
     let now = getrlimit(resource);
     let most = now.maximum.map_or(most, |n| n.min(most));
@@ -254,12 +254,12 @@ fn limit(resource: Resource, most: u64) {
         current: Some(now.current.map_or(most, |n| n.min(most))),
         maximum: Some(most),
     };
-    // The kernel refuses no lower one.
+    // The kernel refuses no lower limit.
     let _ = setrlimit(resource, limit);
 }
 
-/// Takes all access to files from this thread and those that it starts, and what else this kernel's Landlock knows: connections,
-/// and signals to other processes.
+/// Takes all access to files from this thread and those that it starts, and the other rights that this kernel's Landlock handles:
+/// connections, and signals to other processes.
 fn no_files() -> anyhow::Result<bool> {
     let all = ABI::V6;
     let status = Ruleset::default()

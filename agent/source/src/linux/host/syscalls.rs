@@ -1,7 +1,7 @@
-//! The system calls of the process that speaks with strangers.
+//! System calls of the process that answers HTTP requests of other hosts.
 //!
-//! Three filters, of whose answers the kernel takes the strictest. What only an intruder calls ends the process. What is not listed
-//! fails with EPERM, so that a library that tries something else goes on without it.
+//! There are three filters, and the kernel takes the strictest of their answers. A call that only an intruder makes ends the process. A
+//! call that is not listed fails with EPERM, so that a library that tries something else goes on without it.
 
 use anyhow::Context;
 use libc::c_long;
@@ -11,7 +11,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 
-/// What needs no second look: memory, threads, time, and descriptors that are open.
+/// Calls that are allowed with any arguments: memory, threads, time, and descriptors that are open.
 const FREE: &[c_long] = &[
     libc::SYS_accept,
     libc::SYS_accept4,
@@ -66,7 +66,7 @@ const OLD: &[c_long] = &[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[c_long] = &[];
 
-/// What only an intruder calls: to run a program, to look into another process, to reach the kernel.
+/// Calls that only an intruder makes: to run a program, to look into another process, to reach the kernel.
 const FATAL: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -97,7 +97,7 @@ const FCNTL: &[i32] = &[
     libc::F_SETFL,
 ];
 
-/// FIONBIO and TCGETS of asm-generic/ioctls.h: to wait or not, and whether it is a terminal. C libraries give them several types.
+/// FIONBIO and TCGETS of asm-generic/ioctls.h: set non-blocking, and test for a terminal. C libraries give them several types.
 const IOCTL: [u64; 2] = [0x5421, 0x5401];
 
 /// Names of anonymous memory, which newer C libraries give.
@@ -108,7 +108,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Restricts this thread and those that it starts, for good.
 ///
 /// # Errors
-/// When the kernel has no such filters, or the agent was built for a processor that they do not know.
+/// Fails if the kernel has no such filters, or the agent was built for a processor that they do not know.
 pub fn restrict() -> anyhow::Result<()> {
     let any = |calls: &[c_long]| -> Rules { calls.iter().map(|n| (*n, vec![])).collect() };
     let (allow, refuse) = (
@@ -116,10 +116,10 @@ pub fn restrict() -> anyhow::Result<()> {
         SeccompAction::Errno(libc::EPERM as u32),
     );
     apply(any(FATAL), allow.clone(), SeccompAction::KillProcess)?;
-    // Its flags lie in memory, where a filter cannot look. A library that misses it takes `clone`.
+    // clone3 fails with ENOSYS: its flags lie in memory, where a filter cannot look. A library then uses `clone`.
     let missing = SeccompAction::Errno(libc::ENOSYS as u32);
     apply(any(&[libc::SYS_clone3]), allow.clone(), missing)?;
-    // Last, because it allows no further filter.
+    // The last filter, because it allows no further one.
     apply(allowed()?, refuse, allow)
 }
 
@@ -134,7 +134,7 @@ fn allowed() -> anyhow::Result<Rules> {
     let mut rules: Rules = (FREE.iter().chain(OLD))
         .map(|call| (*call, vec![]))
         .collect();
-    // Refused elsewhere, but asked for here: the other filter answers.
+    // Another filter refuses clone3: here it is allowed, so that the answer of that filter counts.
     rules.insert(libc::SYS_clone3, vec![]);
     let masked = |argument, mask: u64, value| {
         let long = SeccompCmpArgLen::Qword;
@@ -145,11 +145,11 @@ fn allowed() -> anyhow::Result<Rules> {
         let condition = SeccompCondition::new(argument, short, SeccompCmpOp::Eq, value)?;
         SeccompRule::new(vec![condition])
     };
-    // Threads, no processes.
+    // Threads are allowed, processes are not.
     let thread = libc::CLONE_THREAD as u64;
     let own = SeccompRule::new(vec![masked(0, thread, thread)?])?;
     rules.insert(libc::SYS_clone, vec![own]);
-    // No memory that is a program, and no file as memory.
+    // Executable memory is refused, and so are mappings of files.
     let (exec, anonymous) = (libc::PROT_EXEC as u64, libc::MAP_ANONYMOUS as u64);
     let plain = SeccompRule::new(vec![masked(2, exec, 0)?, masked(3, anonymous, anonymous)?])?;
     rules.insert(libc::SYS_mmap, vec![plain]);
@@ -164,7 +164,7 @@ fn allowed() -> anyhow::Result<Rules> {
     rules.insert(libc::SYS_fcntl, all(1, &fcntl)?);
     let names = [libc::PR_SET_NAME as u64, PR_SET_VMA];
     rules.insert(libc::SYS_prctl, all(0, &names)?);
-    // An assertion of a library ends the process in this way.
+    // A failed assertion of a library ends the process by this call.
     let own = u64::from(std::process::id());
     rules.insert(libc::SYS_tgkill, all(0, &[own])?);
     Ok(rules)

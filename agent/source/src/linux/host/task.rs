@@ -4,18 +4,18 @@ use std::io;
 
 use crate::host_table;
 
-/// What the scheduler says of a thread.
+/// State of a thread for the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It runs, or waits for a CPU.
+    /// The thread runs, or waits for a CPU.
     Running,
-    /// It sleeps.
+    /// The thread sleeps.
     Asleep,
-    /// It waits for work (TASK_IDLE, which nfsd's threads use from 6.6 on).
+    /// The thread waits for work (TASK_IDLE, which nfsd's threads use from 6.6 on).
     Idle,
 }
 
-/// The state of an nfsd thread; `None` where there is none of this id.
+/// State of an nfsd thread; `None` if no nfsd thread has this id.
 pub fn state(thread: u32) -> Option<State> {
     parse(&host_table::read_at(
         "/proc/TID/stat",
@@ -35,14 +35,14 @@ pub(crate) fn parse(stat: &str) -> Option<State> {
     })
 }
 
-/// The functions that a thread sleeps in, the innermost first; empty without the right to read them, and while it runs.
+/// Functions in which a thread sleeps, the innermost first; empty without the right to read them, and while it runs.
 pub fn kernel_stack(thread: u32) -> Vec<String> {
     let frames = kernel_frames(thread).unwrap_or_default();
     let function = |frame: String| frame.split(' ').next().map(str::to_owned);
     frames.into_iter().filter_map(function).collect()
 }
 
-/// The functions that a thread sleeps in, each with its module if it is in one: `nfsd_read [nfsd]`.
+/// Functions in which a thread sleeps, each with its module if it is in one: `nfsd_read [nfsd]`.
 ///
 /// # Errors
 /// Fails without the right to read the functions, and if there is no such thread.

@@ -1,10 +1,10 @@
-//! What of this host's NFS neither probes nor the kernel's counters show, for `nfscope check`: only what applies here.
+//! Parts of this host's NFS that neither probes nor the kernel's counters show, for `nfscope check`: only those that apply here.
 
 use crate::host_table;
 use nfscope_model::host_report::Unseen;
 use std::path::Path;
 
-/// What the answer depends on, as the host has it now.
+/// Facts that decide the list, as the host has them now.
 #[derive(Debug, Default)]
 struct Readings {
     /// /proc/fs/nfsd/versions: `-2 +3 +4 +4.1 +4.2`.
@@ -19,7 +19,7 @@ struct Readings {
     client: String,
 }
 
-/// Of transports other than TCP.
+/// Reason for transports other than TCP.
 const NO_CLOCK: &str =
     "no clock tells when such a request arrived: nfscope_rpc_no_clock_total counts them";
 
@@ -27,8 +27,8 @@ const NO_CLOCK: &str =
 pub fn list() -> Vec<Unseen> {
     let read = |path| host_table::read(path).unwrap_or_default();
     of(&Readings {
-        versions: read("/proc/fs/nfsd/versions"),
-        ports: read("/proc/fs/nfsd/portlist"),
+        versions: host_table::read_soon("/proc/fs/nfsd/versions").unwrap_or_default(),
+        ports: host_table::read_soon("/proc/fs/nfsd/portlist").unwrap_or_default(),
         tls: read("/proc/net/tls_stat"),
         localio: Path::new("/sys/module/nfs_localio").exists(),
         client: read("/sys/module/nfs/parameters/localio_enabled"),

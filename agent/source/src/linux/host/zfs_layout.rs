@@ -1,16 +1,16 @@
-//! Where module zfs has its fields if it does not say: layouts by version.
+//! Offsets of fields in a module zfs without BTF: layouts by version.
 
 use nfscope_probes::types as t;
 
 /// Version of the loaded module (`2.1.11-1`).
 pub const VERSION: &str = "/sys/module/zfs/version";
 
-/// What helps against a module zfs that does not describe its types.
+/// Advice against a module zfs without BTF.
 pub const ZFS_FIX: &str = "build the module where /usr/src/linux-headers-* has the kernel's vmlinux, as Debian's do from Linux 6.12 on: it then has BTF; or tell us the version";
 
-/// Layouts by the first and the last release that has them. From the types of modules that were built for Debian's
-/// kernels, which have neither lock debugging nor PREEMPT_RT: 2.1.11 and 2.3.2. The other releases declare what stands
-/// before these fields alike (include/sys/{zil_impl,zio,vdev_impl,spa_impl,metaslab_impl,dsl_dataset,dmu_tx}.h).
+/// Layouts by the first and the last release that have them. They come from the types of modules that were built for Debian's kernels,
+/// which have neither lock debugging nor PREEMPT_RT: 2.1.11 and 2.3.2. The other releases have the same declarations before these fields
+/// (include/sys/{zil_impl,zio,vdev_impl,spa_impl,metaslab_impl,dsl_dataset,dmu_tx}.h).
 const LAYOUTS: [([u32; 3], [u32; 3], t::zfs_layout); 2] = [
     (
         [2, 1, 10],
@@ -48,7 +48,7 @@ const LAYOUTS: [([u32; 3], [u32; 3], t::zfs_layout); 2] = [
     ),
 ];
 
-/// What these have in common.
+/// Offsets that both layouts have in common.
 const COMMON: t::zfs_layout = t::zfs_layout {
     zl_spa: 56,
     zl_os: 72,
@@ -71,7 +71,7 @@ const COMMON: t::zfs_layout = t::zfs_layout {
     tx_pool: 0,
 };
 
-/// The layout of a module without BTF, by its version.
+/// Layout of a module without BTF, by its version.
 pub fn layout(version: &str) -> Option<t::zfs_layout> {
     let mut numbers = version
         .split(|c: char| !c.is_ascii_digit())

@@ -1,9 +1,9 @@
-//! OpenZFS's own tools, for what only they tell.
+//! OpenZFS's own tools, for facts that the kernel does not offer.
 
 use crate::lossless;
 use std::process::Command;
 
-/// What a tool prints; `None` where it is missing or fails.
+/// Output of a tool; `None` if the tool is missing or fails.
 pub fn output(tool: &str, args: &[&str]) -> Option<String> {
     let output = Command::new(tool).args(args).output().ok()?;
     output

@@ -1,7 +1,7 @@
 //! Attaches probes in a child of this process, and keeps what it attached: maps, programs and links are descriptors.
 //!
-//! The child loads one object after the other and hands each over at once, so that a probe at which it dies or hangs takes no
-//! other with it: another child goes on behind it.
+//! The child loads one object after the other and hands each over at once. A probe at which it dies or hangs therefore takes no other with
+//! it: another child goes on with the next probe.
 
 use super::child::Child;
 use super::handover::{self, Report};
@@ -17,12 +17,12 @@ use std::mem::ManuallyDrop;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// For one probe. It takes a tenth of a second, and many seconds on an emulated machine.
+/// Time for one probe. It takes a tenth of a second, and many seconds on an emulated machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// For a child that says no more to have ended.
+/// Time for a child to end that reports nothing more.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A probe, what of it is loaded, and the status of every program.
+/// A probe, its loaded object, and the status of every program.
 pub type Attached = (&'static Probe, Option<Loaded>, Vec<ProbeStatus>);
 
 /// Loads and attaches these probes, in this order.
@@ -51,7 +51,7 @@ fn attach_by(
             let mut kinds = Kinds::default();
             for probe in rest {
                 let (loaded, states) = load(probe, facts, shared, &mut kinds);
-                // What detaches it is up to the parent.
+                // The parent alone detaches the programs: the child drops no link.
                 let loaded = ManuallyDrop::new(loaded);
                 handover::send(socket, loaded.as_ref(), &states, shared.books())?;
             }
@@ -87,7 +87,7 @@ fn attach_by(
     done
 }
 
-/// Keeps what the child attached.
+/// Keeps the objects that the child attached.
 fn take(
     probe: &'static Probe,
     report: Report,
@@ -115,7 +115,7 @@ fn take(
     }
 }
 
-/// Why a child said no more.
+/// Reason why a child reported nothing more.
 fn lost(child: &mut Child, error: &io::Error, patience: Duration) -> Refusal {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Refusal {
@@ -157,7 +157,7 @@ mod tests {
 
     const ORDER: [&str; 3] = ["zfs", "block", "nfsd"];
 
-    /// The states that come of it, where the child does something else at block.
+    /// States of all probes, with a child that handles probe block in another way.
     fn states(patience: Duration, load: Load) -> Vec<Vec<ProbeStatus>> {
         let facts = Facts::default();
         let shared = Shared::create(64);
@@ -167,7 +167,7 @@ mod tests {
         done.into_iter().map(|(.., states)| states).collect()
     }
 
-    /// Without BTF nothing loads; that is what the others must say in any case.
+    /// Checks that the other probes report as always: without BTF nothing loads.
     fn others_are_as_ever(states: &[Vec<ProbeStatus>]) {
         for states in [&states[0], &states[2]] {
             assert!(!states.is_empty());
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_child_that_panics_or_hangs_does_so_alone() {
         let panics = states(Duration::from_secs(60), |probe, facts, shared, kinds| {
-            // Not `panic!`, whose hook would write to this test's output.
+            // A resumed panic, because the hook of `panic!` would write to this test's output.
             if probe.word == "block" {
                 std::panic::resume_unwind(Box::new(()));
             }

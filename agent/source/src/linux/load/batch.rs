@@ -1,5 +1,5 @@
-//! Rows of a table that lie in many shards, read a run at a time: one system call for a run costs less than mapping its pages, and
-//! much less than one for each row.
+//! Reads rows of a table that has many shards, in runs: one system call for a run costs less than mapping its pages, and much less than one
+//! for each row.
 
 use super::maps::Map;
 use super::pod;
@@ -9,12 +9,12 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// So many rows that nobody wants are read with their neighbours, rather than by another call.
+/// Number of unwanted rows up to which a run reads them, rather than ending for another call.
 const GAP: u32 = 4;
 
 impl Map {
-    /// Rows of a table of `rows`, each added up over its shards, in the order of `wanted`, which ascends. All zero where the table
-    /// cannot be read.
+    /// Rows of a table of `rows`, each added up over its shards, in the order of `wanted`, which ascends. All zero if the table cannot be
+    /// read.
     pub fn totals<T: Counters>(&self, rows: u32, wanted: &[u32]) -> Vec<T> {
         let mut sums: Vec<T> = wanted.iter().map(|_| pod::zero()).collect();
         let runs = runs(wanted);
@@ -42,16 +42,16 @@ impl Map {
         sums
     }
 
-    /// Reads values of an array from `first` on. False where the kernel has no such call (before 5.6), or does not let us.
+    /// Reads values of an array from `first` on. Returns false if the kernel has no such call (before 5.6), or denies it to this process.
     fn read_run<T: Counters>(&self, first: u32, values: &mut [T]) -> bool {
         if self.value_size() != size_of::<T>() {
             return false;
         }
         let wanted = values.len() as u32;
         let (mut last, mut count) = (0u32, wanted);
-        // None of them is an entry before the kernel has written it.
+        // Keys that are no entries, to recognise those that the kernel has written.
         let mut keys = vec![u32::MAX; values.len()];
-        // The call goes on behind the entry that it is given.
+        // The call goes on behind the entry that it gets.
         let mut before = first.wrapping_sub(1);
         let behind: *mut u32 = match first {
             0 => ptr::null_mut(),
@@ -74,12 +74,12 @@ impl Map {
                 &raw const options,
             );
         }
-        // Behind the last entry of the array it says that there is no more, and has read all the same.
+        // Behind the last entry of the array the call reports an error, although it has read all values.
         count == wanted && keys.first() == Some(&first)
     }
 }
 
-/// Rows from the first to the last of a run.
+/// Number of rows from the first to the last of a run.
 fn span(run: &[u32]) -> u32 {
     match run {
         [] => 0,
@@ -87,7 +87,7 @@ fn span(run: &[u32]) -> u32 {
     }
 }
 
-/// Ascending rows in runs, as ranges of places.
+/// Splits ascending rows into runs, as ranges of places.
 fn runs(rows: &[u32]) -> Vec<Range<usize>> {
     let mut all: Vec<Range<usize>> = Vec::new();
     for (place, row) in rows.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! A file by the id that its file system has given it: open_by_handle_at(2).
+//! Finds a file by the id that its file system has given it: open_by_handle_at(2).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes of a file's id that the probes keep, and more than they need.
+/// Bytes of an id that the probes keep; they need fewer.
 const MOST_BYTES: usize = 128;
 
 /// `struct file_handle` of include/linux/fs.h.
@@ -15,8 +15,8 @@ struct FileHandle {
     id: [u8; MOST_BYTES],
 }
 
-/// The file with this id, without opening it: what is returned names it and neither reads nor writes. `file_system` is an open
-/// directory of the file system.
+/// File with this id, without opening it: the result names the file and neither reads nor writes it. `file_system` is an open directory of
+/// the file system.
 ///
 /// # Errors
 /// EPERM without CAP_DAC_READ_SEARCH, ESTALE where the file is gone, EINVAL for an id that is too long.
@@ -46,10 +46,10 @@ pub fn file_by_handle(file_system: &File, kind: u8, id: &[u8]) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The id that its file system gives an open file, and the kind of the id: name_to_handle_at(2).
+/// Id that its file system gives an open file, and the kind of the id: name_to_handle_at(2).
 ///
 /// # Errors
-/// EOPNOTSUPP on a file system whose files have none, EOVERFLOW for one that is too long.
+/// EOPNOTSUPP on a file system whose files have no ids, EOVERFLOW for an id that is too long.
 pub fn handle_of(file: &File) -> io::Result<(u8, Vec<u8>)> {
     let mut handle = FileHandle {
         bytes: MOST_BYTES as u32,

@@ -1,8 +1,8 @@
-//! A child of this process that attaches, and ends.
+//! A child of this process that attaches probes, and ends.
 //!
-//! A child, because loading takes what the agent must not keep: libbpf's copies of the kernel's BTF are larger than the agent.
-//! It is not executed anew: a program that begins has the capabilities of its file and of the bounding set, and the agent has
-//! emptied that. The child of a fork has those of the thread that forks, also after the agent has given up all others.
+//! A child is used because loading takes memory that the agent must not keep: libbpf's copies of the kernel's BTF are larger than the
+//! agent. The child executes no program: a program that begins has the capabilities of its file and of the bounding set, and the agent has
+//! emptied that set. The child of a fork has those of the thread that forks, also after the agent has given up all others.
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use rustix::process::{getpid, getppid, kill_process, set_parent_process_death_signal, waitpid};
@@ -11,25 +11,25 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Its name among the host's processes.
+/// Name of the child among the host's processes.
 const NAME: &std::ffi::CStr = c"nfscope-attach";
-/// For the kernel to end a process.
+/// Time for the kernel to end a process.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child at work. Dropping it ends it, whatever it is at.
+/// A child at work. Dropping this value kills it.
 pub struct Child {
-    /// What it says.
+    /// Socket for the child's reports.
     pub socket: UnixStream,
     pid: Pid,
     ended: Option<WaitStatus>,
 }
 
 impl Child {
-    /// Has a child do `work` and end. It ends, too, when this thread does. A read of its socket waits for `patience` at most.
+    /// Starts a child that does `work` and ends. It also ends with this thread. A read of its socket waits for `patience` at most.
     ///
     /// # Errors
-    /// Where the kernel gives no process.
+    /// Fails if the kernel gives no process.
     pub fn start(
         patience: Duration,
         work: impl FnOnce(&UnixStream) -> io::Result<()>,
@@ -59,14 +59,14 @@ impl Child {
         })
     }
 
-    /// How it ended, in words; `None` where it has not within `patience`.
+    /// Text on how the child ended; `None` if it has not ended within `patience`.
     pub fn ending(&mut self, patience: Duration) -> Option<String> {
         let began = Instant::now();
         while self.ended.is_none() && began.elapsed() < patience {
             match waitpid(Some(self.pid), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => self.ended = Some(status),
                 Ok(None) => std::thread::sleep(POLL_INTERVAL),
-                // Somebody else waited for it.
+                // Another part of the process has waited for the child.
                 Err(_) => break,
             }
         }
@@ -81,18 +81,18 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.ended.is_none() {
-            // Its number is its own until it has been waited for.
+            // The process number is not reused before the child has been waited for.
             let _ = kill_process(self.pid, Signal::KILL);
             self.ending(END_TIMEOUT);
         }
     }
 }
 
-/// Has the kernel end this process with its parent's thread.
+/// Makes the kernel end this process with its parent's thread.
 fn belong_to(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(parent) {
-        // It ended before.
+        // The parent has ended before.
         return Err(io::ErrorKind::NotConnected.into());
     }
     Ok(rustix::thread::set_name(NAME)?)

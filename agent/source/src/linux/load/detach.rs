@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A loaded module as /sys knows it: the same number as long as it is the same one.
+/// Identity of a loaded module in /sys: the same number as long as it is not replaced.
 type Incarnation = Option<u64>;
 
-/// Which probes, and which modules were loaded then.
+/// Detached probes, and the modules that were loaded at that time.
 #[derive(Debug, Default)]
 pub struct Detached(BTreeMap<&'static str, Vec<Incarnation>>);
 
 impl Detached {
-    /// Detaches a probe and remembers it. Says whether its modules are free.
+    /// Detaches a probe and remembers it. Returns text that says if its modules are free.
     pub fn add(&mut self, probe: &'static Probe, loaded: Loaded) -> String {
         let pinned = probe.pinned_modules();
         let before: Vec<_> = pinned.iter().map(|m| users(m)).collect();
@@ -33,7 +33,7 @@ impl Detached {
         {
             std::thread::sleep(POLL_INTERVAL);
         }
-        // Program by program: the last one may take a moment longer.
+        // The kernel frees one program after the other: the last one may take a moment longer.
         let mut last: Vec<_> = pinned.iter().map(|m| users(m)).collect();
         while begun.elapsed() < RELEASE_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
@@ -56,13 +56,13 @@ impl Detached {
         }
     }
 
-    /// True, and forgotten, where a probe was detached and a module of it is another one now, or gone.
+    /// True if the probe was detached and a module of it was replaced or removed since; the probe is then forgotten.
     pub fn module_replaced(&mut self, probe: &Probe) -> bool {
         let was = self.0.get(probe.word);
         was.is_some_and(|was| *was != incarnations(probe)) && self.forget(probe)
     }
 
-    /// Forgets the probe; false where it was not detached.
+    /// Forgets the probe; returns false if it was not detached.
     pub fn forget(&mut self, probe: &Probe) -> bool {
         self.0.remove(probe.word).is_some()
     }
@@ -73,7 +73,7 @@ fn incarnations(probe: &Probe) -> Vec<Incarnation> {
     probe.pinned_modules().iter().map(of).collect()
 }
 
-/// How many hold the module: other modules, mounts, open files, attached programs.
+/// Number of users of the module: other modules, mounts, open files, attached programs.
 fn users(module: &str) -> Option<u32> {
     host_table::read_at(
         "/sys/module/MODULE/refcnt",

@@ -1,4 +1,4 @@
-//! What a child says about a probe, and the descriptors of what it attached, over a socket.
+//! Transfers a child's report on a probe, and the descriptors that it attached, over a socket.
 
 use super::kretprobe::{Attached, Place};
 use super::maps::Map;
@@ -22,7 +22,7 @@ use std::os::unix::net::UnixStream;
 const MOST: usize = 64;
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MOST));
 
-/// How a probe stands.
+/// Report on a probe.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The status of every program.
@@ -32,21 +32,21 @@ pub struct Report {
     loaded: Option<Names>,
 }
 
-/// What the descriptors are, in their order.
+/// Names of the descriptors, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 struct Names {
     raw: bool,
     maps: Vec<String>,
     programs: Vec<String>,
-    /// Of each link.
+    /// Place of each link in tracefs.
     places: Vec<Option<Place>>,
     counted: Option<KernelCounts>,
 }
 
-/// Reports a probe, and hands over what of it is loaded.
+/// Reports a probe, and hands over its loaded object.
 ///
 /// # Errors
-/// When the other side has gone.
+/// Fails if the other side has gone.
 pub fn send(
     socket: &UnixStream,
     loaded: Option<&Loaded>,
@@ -84,7 +84,7 @@ pub fn send(
         let mut space = [MaybeUninit::uninit(); SPACE];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(some));
-        // Descriptors go with a byte.
+        // Descriptors need at least one byte of data.
         sendmsg(
             socket,
             &[IoSlice::new(&[0])],
@@ -98,7 +98,7 @@ pub fn send(
 /// Takes the next report, and the descriptors that belong to it.
 ///
 /// # Errors
-/// When the other side has ended, and when nothing comes for as long as the socket may wait.
+/// Fails if the other side has ended, or if nothing comes for as long as the socket may wait.
 pub fn receive(socket: &UnixStream) -> io::Result<(Report, Vec<OwnedFd>)> {
     let mut bytes = socket;
     let mut number = || {
@@ -134,7 +134,7 @@ pub fn receive(socket: &UnixStream) -> io::Result<(Report, Vec<OwnedFd>)> {
                 descriptors.extend(some);
             }
         }
-        // What is beyond the limit of this process is lost on the way.
+        // The kernel drops descriptors beyond the limit of this process.
         let wanted = (count - before).min(MOST);
         if descriptors.len() - before < wanted {
             return Err(io::Error::other(format!(
@@ -147,10 +147,10 @@ pub fn receive(socket: &UnixStream) -> io::Result<(Report, Vec<OwnedFd>)> {
 }
 
 impl Report {
-    /// What is loaded, as this process's own.
+    /// Converts the report into a loaded object of this process.
     ///
     /// # Errors
-    /// When the kernel does not open a map by its number, which takes CAP_SYS_ADMIN.
+    /// Fails if the kernel does not open a map by its number, which takes CAP_SYS_ADMIN.
     pub fn take(
         self,
         probe: &'static Probe,

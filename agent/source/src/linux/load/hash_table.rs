@@ -1,4 +1,4 @@
-//! Hash tables that exist only while somebody looks: made here, filled by the probes, emptied here.
+//! Hash tables that exist only while there is a subscriber: created and emptied here, filled by the probes.
 
 use super::maps::{locked, map_options};
 use super::pod;
@@ -7,20 +7,21 @@ use nfscope_probes::Pod;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Entries that one system call takes out.
+/// Entries that one system call removes.
 const BATCH: u32 = 256;
 
-/// A table that exists as long as this does.
+/// A table that exists as long as this value.
 pub struct HashTable<K, V> {
     map: MapHandle,
     types: PhantomData<(K, V)>,
 }
 
 impl<K: Pod, V: Pod> HashTable<K, V> {
-    /// Makes one with room for so many entries, all of it there from the beginning: programs in any place may add to it.
+    /// Makes a table with room for `entries` entries. All of its memory is allocated at once, because programs in any context may add to
+    /// it.
     ///
     /// # Errors
-    /// Where the kernel gives this process no map.
+    /// Fails if the kernel gives this process no map.
     pub fn create(entries: u32) -> libbpf_rs::Result<Self> {
         let sizes = [size_of::<K>() as u32, size_of::<V>() as u32];
         let (kind, name) = (MapType::Hash, Some("nfsd_by_key"));
@@ -30,7 +31,7 @@ impl<K: Pod, V: Pod> HashTable<K, V> {
         })
     }
 
-    /// The descriptor by which a map of tables takes it.
+    /// Descriptor by which a map of tables takes the table.
     pub(super) fn descriptor(&self) -> i32 {
         self.map.as_fd().as_raw_fd()
     }
@@ -38,13 +39,13 @@ impl<K: Pod, V: Pod> HashTable<K, V> {
     /// Adds an entry.
     ///
     /// # Errors
-    /// Where there is no room.
+    /// Fails if there is no room.
     pub fn put(&self, key: &K, value: &V) -> libbpf_rs::Result<()> {
         let (key, value) = (pod::bytes_of(key), pod::bytes_of(value));
         self.map.update(key, value, MapFlags::ANY)
     }
 
-    /// Takes all entries out. No program may use the table meanwhile.
+    /// Removes all entries and returns them. No program may use the table meanwhile.
     pub fn drain(&self) -> Vec<(K, V)> {
         let mut all = Vec::new();
         let mut keep = |key: &[u8], value: &[u8]| {
@@ -56,18 +57,18 @@ impl<K: Pod, V: Pod> HashTable<K, V> {
                 keep(&key, &value);
             }
         }
-        // What a batch left, because the kernel has no such call, or too many entries stood in one place.
+        // Entries that the batch left: the kernel has no such call, or too many entries stood in one bucket.
         for key in self.map.keys().collect::<Vec<_>>() {
             if let Ok(Some(value)) = self.map.lookup(&key, any) {
                 keep(&key, &value);
             }
-            // It was there a moment ago, and nobody else takes any out.
+            // The entry exists: this function alone removes entries.
             let _ = self.map.delete(&key);
         }
         all
     }
 
-    /// Bytes of kernel memory that it takes, by the kernel's own account.
+    /// Bytes of kernel memory of the table, by the kernel's own account.
     pub fn kernel_memory(&self) -> u64 {
         locked(self.descriptor()).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! Return probes on functions that sleep.
 //!
-//! The kernel has a fixed number of places for returns that are under way, by default as few as two for each CPU,
-//! and skips those for which none is free: with a function in which dozens of threads sleep, most. Only tracefs lets one
-//! ask for more places (Documentation/trace/kprobetrace.rst, `rMAXACTIVE`), so such a probe is made there.
+//! The kernel has a fixed number of places for returns that are under way, by default as few as two for each CPU, and skips returns without
+//! a free place: for a function in which dozens of threads sleep, most of them. Only tracefs can raise that number
+//! (Documentation/trace/kprobetrace.rst, `rMAXACTIVE`), so that such a probe is made there.
 
 use super::refusal::Refusal;
 use crate::host_table;
@@ -25,14 +25,14 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// An attached program; dropping it detaches it.
 pub struct Attached {
     link: Held,
-    /// Behind the link, which uses it.
+    /// The event stands behind the link, which uses it: fields are dropped in this order.
     event: Option<Event>,
 }
 
-/// The link, or the perf event on kernels where one has no link.
+/// The link, or the perf event on kernels where a perf event has no link.
 enum Held {
     Made(Link),
-    /// By another process, which handed it over.
+    /// A descriptor that another process made and handed over.
     Taken(OwnedFd),
 }
 
@@ -46,7 +46,7 @@ impl From<Link> for Attached {
 }
 
 impl AsFd for Attached {
-    /// What keeps the program attached.
+    /// Descriptor that keeps the program attached.
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.link {
             Held::Made(link) => link.as_fd(),
@@ -56,7 +56,7 @@ impl AsFd for Attached {
 }
 
 impl Attached {
-    /// What another process attached, which no longer answers for the probe in tracefs.
+    /// Takes over a program that another process attached, which no longer removes the probe in tracefs.
     pub fn take(descriptor: OwnedFd, place: Option<Place>) -> Self {
         Attached {
             link: Held::Taken(descriptor),
@@ -64,16 +64,16 @@ impl Attached {
         }
     }
 
-    /// Where in tracefs its probe is, if it has one there.
+    /// Place of its probe in tracefs, if it has one.
     pub fn place(&self) -> Option<&Place> {
         self.event.as_ref().map(|event| &event.0)
     }
 }
 
-/// A probe in tracefs, as long as this lives.
+/// A probe in tracefs, which is removed when this value is dropped.
 struct Event(Place);
 
-/// Where it is.
+/// Place of a probe in tracefs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Place {
     tracefs: String,
@@ -82,18 +82,18 @@ pub struct Place {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // A probe that stays is found and removed by the next agent, and costs nothing until then.
+        // The next agent finds and removes a probe that stays, and it costs nothing until then.
         let _ = when_free(|| remove(&self.0.tracefs, &self.0.name));
     }
 }
 
-/// How long the kernel may go on using a probe whose descriptor this process has closed. A child that has been forked and has not
-/// yet executed its program, or that ends at this moment, holds the descriptor as well.
+/// Time for which the kernel may go on using a probe whose descriptor this process has closed. A child that has been forked and has not yet
+/// executed its program, or that ends at this moment, holds the descriptor as well.
 const RELEASE_ATTEMPTS: u32 = 100;
 const RELEASE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Repeats a removal that the kernel refuses because the probe is in use (EBUSY, `unregister_trace_kprobe` in
-/// kernel/trace/trace_kprobe.c), two seconds long.
+/// Repeats a removal for two seconds if the kernel refuses it because the probe is in use (EBUSY, `unregister_trace_kprobe` in
+/// kernel/trace/trace_kprobe.c).
 fn when_free(mut remove: impl FnMut() -> io::Result<()>) -> io::Result<()> {
     let mut attempt = 0;
     loop {
@@ -110,7 +110,7 @@ fn when_free(mut remove: impl FnMut() -> io::Result<()>) -> io::Result<()> {
 /// Attaches a program to all returns of a function.
 ///
 /// # Errors
-/// Why not, and what would help.
+/// Reason of the failure, and what would help.
 pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal> {
     let Some(tracefs) = TRACEFS
         .into_iter()
@@ -129,7 +129,7 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal>
             // The link owns the descriptor once there is one.
             let fd = fd.into_raw_fd();
             let link = program.attach_perf_event(fd).map_err(|e| {
-                // SAFETY: nobody took it.
+                // SAFETY: the descriptor has no owner, because attaching failed.
                 drop(unsafe { OwnedFd::from_raw_fd(fd) });
                 io::Error::other(format!("{e:#}"))
             })?;
@@ -152,7 +152,7 @@ pub fn attach(program: &ProgramMut, function: &str) -> Result<Attached, Refusal>
 
 fn make(tracefs: &str, function: &str) -> io::Result<Event> {
     remove_old(tracefs);
-    // An agent in another process namespace may have our number.
+    // An agent in another process namespace may have the same process number.
     for n in 0..8 {
         let name = format!("{function}_{}_{n}", std::process::id());
         let line = format!("r{MAX_ACTIVE}:{GROUP}/{name} {function}");
@@ -167,7 +167,7 @@ fn make(tracefs: &str, function: &str) -> io::Result<Event> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Removes what agents left that were killed. The kernel refuses to remove what is in use.
+/// Removes probes of agents that were killed. The kernel refuses to remove a probe in use.
 fn remove_old(tracefs: &str) {
     let path = Path::new(tracefs).join("kprobe_events");
     for line in host_table::read_at("kprobe_events", path)
@@ -187,14 +187,14 @@ fn remove(tracefs: &str, name: &str) -> io::Result<()> {
     write(tracefs, &format!("-:{GROUP}/{name}"))
 }
 
-/// Adds a line: truncating the file would remove everybody's probes.
+/// Appends a line: truncating the file would remove the probes of all programs.
 fn write(tracefs: &str, line: &str) -> io::Result<()> {
     let path = Path::new(tracefs).join("kprobe_events");
     let mut file: File = OpenOptions::new().append(true).open(path)?;
     file.write_all(line.as_bytes())
 }
 
-/// The probe as a perf event of all CPUs.
+/// Opens the probe as a perf event of all CPUs.
 fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     let path = Path::new(tracefs).join(format!("events/{GROUP}/{name}/id"));
     let id = host_table::try_read_at("id of a probe in tracefs", path)?;
@@ -227,7 +227,7 @@ fn open(tracefs: &str, name: &str) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that nobody else has.
+    // SAFETY: a descriptor that no other code has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(outcome(vec![busy(), busy(), Ok(())]), (Ok(()), 0));
         let gone = vec![err(ErrorKind::NotFound), Ok(())];
         assert_eq!(outcome(gone), (Err(ErrorKind::NotFound), 1));
-        // One that somebody keeps is left to the next agent.
+        // A probe that stays in use is left to the next agent.
         let always = (0..=RELEASE_ATTEMPTS).map(|_| busy()).collect();
         assert_eq!(outcome(always), (Err(ErrorKind::ResourceBusy), 1));
     }

@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 
-/// Kinds of programs that this kernel refuses to this process, whatever they do. To ask for one is to load an object, which
-/// parses the kernel's BTF anew: what one probe has found holds for those that are loaded after it.
+/// Kinds of programs that this kernel refuses to this process without a look at the program. Every attempt loads an object, which parses
+/// the kernel's BTF again: a refusal that one probe has met holds for those that are loaded after it.
 #[derive(Debug, Default)]
 pub struct Kinds(Vec<(Build, Kind, Refusal)>);
 
@@ -39,10 +39,10 @@ impl Kinds {
     }
 }
 
-/// Loads and attaches what the plan says of a probe. What does not load is left out and reported; it never stops the rest.
+/// Loads and attaches a probe as the plan says. Programs that do not load are left out and reported; they never stop the others.
 ///
-/// Where the kernel refuses what reads the scheduler's books, the probe that notes waits is loaded once more, without; so are
-/// all that are loaded after it.
+/// If the kernel refuses the programs that read the scheduler's books, the probe that notes waits is loaded once more, without the books;
+/// so are all that are loaded after it.
 pub fn load(
     probe: &'static Probe,
     facts: &Facts,
@@ -50,7 +50,7 @@ pub fn load(
     kinds: &mut Kinds,
 ) -> (Option<Loaded>, Vec<ProbeStatus>) {
     let (loaded, states) = load_variant(probe, facts, shared, kinds);
-    // Without one of the rare waits the books tell the others.
+    // A missing program for a rare wait does not matter: the books give the other waits.
     let of_books = |s: &ProbeStatus| {
         let program = probe.programs.iter().find(|p| p.name == s.program);
         program.is_some_and(|p| p.when == When::Books)
@@ -58,7 +58,7 @@ pub fn load(
     let refused = |s: &ProbeStatus| s.state == ProbeState::Unsupported && of_books(s);
     let by_books = plan::decide(probe, facts) == Decision::Load(Build::Btf)
         && variant(facts, shared).books
-        // Programs that measure operations in that way already would count waits twice.
+        // Programs that already measure operations by the books would count waits twice.
         && !shared.is_settled();
     if probe.word != "sched" || !by_books || !states.iter().any(refused) {
         return (loaded, states);
@@ -68,7 +68,7 @@ pub fn load(
     load_variant(probe, facts, shared, kinds)
 }
 
-/// The status of every program of a probe of which nothing came to be loaded.
+/// Status of every program of a probe that could not be loaded.
 pub fn failed(
     probe: &'static Probe,
     facts: &Facts,
@@ -165,7 +165,7 @@ fn load_variant(
             Ok(detached) if choice(&refused).iter().any(|way| !wanted.contains(way)) => {
                 drop(detached);
                 if probe.word == "nfsd" {
-                    // Its programs have seen beginnings of requests whose ends nobody saw.
+                    // Its programs have seen beginnings of requests whose ends no program saw.
                     shared.clear();
                 }
             }
@@ -189,7 +189,7 @@ fn load_variant(
                         }
                         refused.insert(name, refusal);
                     }
-                    // Not one program's fault: the object as such does not load here.
+                    // The refusal names no program: the object as such does not load here.
                     _ => {
                         let Refusal { reason, fix } = refusal;
                         return nothing(ProbeState::Unsupported, &reason, &fix, build);
@@ -230,7 +230,7 @@ fn attempt(
         let name = p.name().to_string_lossy().into_owned();
         match wanted.iter().find(|(_, way)| way.name == name) {
             None => p.set_autoload(false),
-            // Where that fails, libbpf looks for itself and says why it finds nothing.
+            // If that fails, libbpf looks for the target itself and reports why it finds none.
             Some((_, way)) => {
                 if let Some(target) = targets.get(&way.hook) {
                     let _ = p.set_attach_target(0, Some(target.clone()));
@@ -309,7 +309,7 @@ fn attempt(
                 refused.insert(way.name.into(), why);
             }
         }
-        // Operations are timed from the last program on. Attaching takes milliseconds, in which the kernel counts on.
+        // Operations are timed once the last program is attached. Attaching takes milliseconds, in which the kernel counts on.
         if Some(way.name) == last {
             tell_attached(&maps)?;
             counted = KernelCounts::read();
@@ -327,7 +327,7 @@ fn attempt(
 }
 
 /// The nfsd probe counts a request of which it sees the end alone if the request was read after this moment: `ATTACHED` in
-/// lib/connection.h. In another time namespace than the kernel's, such a first request of a thread may not be counted.
+/// nfsd/connection.h. In another time namespace than the kernel's, such a first request of a thread may not be counted.
 fn tell_attached(maps: &BTreeMap<String, Map>) -> libbpf_rs::Result<()> {
     let Some(numbers) = maps.get("nfsd_number") else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Maps: what the probes share, and how values are read and written.
+//! Maps: those that probes share, and how values are read and written.
 
 use super::pieces::Pieces;
 use super::pod;
@@ -15,9 +15,9 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Map {
     handle: MapHandle,
-    /// Its values, where it is an array that can be mapped.
+    /// Values of the map, if it is an array that can be mapped.
     pieces: Option<Pieces>,
-    /// Its memory grows with its entries.
+    /// True if its memory grows with its entries.
     grows: bool,
 }
 
@@ -26,7 +26,7 @@ impl From<MapHandle> for Map {
         let info = handle.info().ok();
         let on_demand = |flags| flags & libbpf_sys::BPF_F_NO_PREALLOC != 0;
         Map {
-            // What cannot be mapped is looked up.
+            // Values of other maps are looked up by system calls.
             pieces: info.as_ref().and_then(Pieces::of),
             grows: info.is_none_or(|i| on_demand(i.info.map_flags)),
             handle,
@@ -35,17 +35,17 @@ impl From<MapHandle> for Map {
 }
 
 impl Map {
-    /// The map as the kernel knows it.
+    /// Descriptor of the map.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 
-    /// True where its memory is not all there from the beginning.
+    /// True if its memory is not allocated at once.
     pub(super) fn grows(&self) -> bool {
         self.grows
     }
 
-    /// Gives `f` the words of a value where they are mapped.
+    /// Gives `f` the words of a value if the value can be mapped.
     fn words<R>(
         &self,
         i: u32,
@@ -54,24 +54,24 @@ impl Map {
         self.pieces.as_ref()?.words(self.handle.as_fd(), i, f)
     }
 
-    /// Lets go of what was mapped to be read.
+    /// Unmaps the values that were mapped for reading.
     pub(super) fn unmap(&self) {
         if let Some(pieces) = &self.pieces {
             pieces.unmap();
         }
     }
 
-    /// Most entries that it can have.
+    /// Maximum number of entries.
     pub fn capacity(&self) -> u32 {
         self.handle.max_entries()
     }
 
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub(super) fn value_size(&self) -> usize {
         self.handle.value_size() as usize
     }
 
-    /// One row of a table of `rows`, added up over its shards. All zero where the table cannot be read.
+    /// Row of a table of `rows`, added up over its shards. All zero if the table cannot be read.
     pub fn total<T: Counters>(&self, rows: u32, row: u32) -> T {
         let mut sum = pod::zero::<T>();
         let words = pod::words_of(&mut sum);
@@ -95,18 +95,18 @@ impl Map {
         sum
     }
 
-    /// The first word of a row in every shard, added up: 0 for most rows that were never counted in, at little cost.
+    /// First word of a row, added up over the shards: 0 for most rows that were never counted in, at little cost.
     pub fn first_word(&self, rows: u32, row: u32) -> u64 {
         let word = |at| {
             // SAFETY: as in `total`.
             self.words(at, |words| Some(unsafe { words.next()?.read_volatile() }))?
         };
-        // Where nothing is known, the whole row is looked at.
+        // A word that cannot be read counts as 1, so that the whole row is read.
         let all = self.shards(rows, row).map(|at| word(at).unwrap_or(1));
         all.fold(0, u64::wrapping_add)
     }
 
-    /// Where a row of a table of `rows` has its shards.
+    /// Entries of a row's shards in a table of `rows`.
     pub fn shards(&self, rows: u32, row: u32) -> impl Iterator<Item = u32> + use<> {
         (row..self.capacity()).step_by(rows.max(1) as usize)
     }
@@ -168,8 +168,8 @@ impl Map {
             .collect()
     }
 
-    /// Removes an entry of a hash: its last value, where it was there and this process may remove it. Before 5.14 what is added between
-    /// look-up and removal is lost.
+    /// Removes an entry of a hash and returns its last value, if the entry existed and this process may remove it. Before 5.14 counts
+    /// between look-up and removal are lost.
     pub fn take<T: Pod>(&self, key: &impl Pod) -> Option<T> {
         let at_once = self.handle.lookup_and_delete(pod::bytes_of(key));
         at_once.map_or_else(
@@ -187,7 +187,7 @@ impl Map {
     }
 
     fn remove_bytes(&self, key: &[u8]) {
-        // It may be gone already, and an agent that gave up its rights may not: then it is left out of every reading.
+        // The entry may be gone, or the agent gave up the right to remove it: every reading then ignores the entry.
         let _ = self.handle.delete(key);
     }
 
@@ -201,12 +201,12 @@ impl Map {
     /// Zeroes every row of a table.
     pub fn zero_rows(&self) {
         for row in 0..self.capacity() {
-            // What stays in it counts for its next owner.
+            // Counts that stay in the row count for its next owner.
             self.zero(row);
         }
     }
 
-    /// Zeroes a row of a table. False where the kernel does not let this process.
+    /// Zeroes a row of a table. Returns false if the kernel denies this process the update of the map.
     pub fn zero(&self, row: u32) -> bool {
         let mapped = self.words(row, |words| {
             for word in words {
@@ -222,21 +222,21 @@ impl Map {
         mapped.is_some() || update()
     }
 
-    /// Queues the number of a row. False where the kernel does not let this process.
+    /// Queues the number of a free row. Returns false if the kernel denies this process the update of the map.
     pub fn queue_row(&self, row: u32) -> bool {
         let number = pod::bytes_of(&row);
         self.handle.update(&[], number, MapFlags::ANY).is_ok()
     }
 
-    /// Takes all that is queued.
+    /// Removes all entries of the queue.
     pub fn drain_queue(&self) {
         while let Ok(Some(_)) = self.handle.lookup_and_delete(&[]) {}
     }
 
-    /// Queues the numbers of rows: as many as it holds, but for the first.
+    /// Queues the numbers of all rows but the first.
     pub fn queue_rows(&self) {
         for row in 1..self.capacity() {
-            // A row that is not queued is one pair more without a name.
+            // A row that is not queued means one more pair without a name.
             self.queue_row(row);
         }
     }
@@ -259,7 +259,7 @@ impl Map {
     }
 }
 
-/// A value of these words, which are mapped.
+/// Copies a value from its mapped words.
 fn copied<T: Pod>(words: &mut dyn Iterator<Item = *mut u64>) -> T {
     let mut value = pod::zero::<T>();
     for (to, word) in pod::words_of(&mut value).iter_mut().zip(words) {
@@ -269,12 +269,12 @@ fn copied<T: Pod>(words: &mut dyn Iterator<Item = *mut u64>) -> T {
     value
 }
 
-/// What the probes have in common: the records of threads, to which several of them add. By name; `None` where the kernel
-/// lets us create no map; nothing loads then, and each program's reason says so.
+/// Maps that probes share: the records of threads, to which several probes add, by name. `None` if the kernel lets this process create no
+/// map; nothing loads then, and each program's reason says so.
 pub struct Shared {
     records: Option<[(&'static str, Map); 2]>,
     client_rows: u32,
-    /// In place of the nfsd probe's own, for a measurement.
+    /// Object in place of the nfsd probe's own, for a measurement.
     nfsd_object: Option<Vec<u8>>,
     books: Cell<bool>,
     settled: Cell<bool>,
@@ -288,7 +288,7 @@ pub(super) const REQUESTS_MORE: u32 = 512;
 pub(super) const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
 
 impl Shared {
-    /// Creates it. `client_rows`: pairs of client and export that are told apart at a time.
+    /// Creates the maps. `client_rows` is the number of pairs of client and export that are counted apart at a time.
     pub fn create(client_rows: u32) -> Self {
         let make = |kind, name, entries, flags| {
             let options = libbpf_sys::bpf_map_create_opts {
@@ -314,11 +314,11 @@ impl Shared {
         }
     }
 
-    /// Has the nfsd probe be the object in this file.
+    /// Makes the nfsd probe use the object in this file.
     ///
     /// # Errors
-    /// Where it cannot be read, and for everybody but root: an agent with capabilities of its file does not lend them to whoever
-    /// starts it.
+    /// Fails if the file cannot be read, and for every user but root: an agent with capabilities of its file does not lend them to the user
+    /// who starts it.
     pub fn replace_nfsd_object(&mut self, path: &Path) -> anyhow::Result<()> {
         anyhow::ensure!(
             rustix::process::getuid().is_root(),
@@ -334,17 +334,17 @@ impl Shared {
         self.nfsd_object.as_deref()
     }
 
-    /// Whether the scheduler's books tell the waits of operations, as far as this process has found.
+    /// True if the waits of operations come from the scheduler's books, as far as this process has found.
     pub(super) fn books(&self) -> bool {
         self.books.get()
     }
 
-    /// They do not: the kernel refuses what goes with them, or phases are not wanted.
+    /// Notes that waits do not come from the books: the kernel refuses their programs, or phases are not wanted.
     pub fn without_books(&self) {
         self.books.set(false);
     }
 
-    /// Operations are measured, in the way that was found: there is no other any more until they are not.
+    /// Notes that operations are measured in the way that was found. The way does not change until they are measured no more.
     pub fn settle(&self, measured: bool) {
         self.settled.set(measured);
     }
@@ -354,22 +354,22 @@ impl Shared {
         self.settled.get()
     }
 
-    /// Pairs of client and export that are told apart at a time.
+    /// Number of pairs of client and export that are counted apart at a time.
     pub(super) fn client_rows(&self) -> u32 {
         self.client_rows
     }
 
-    /// The one of that name.
+    /// Map of this name.
     pub(super) fn get(&self, name: &str) -> Option<BorrowedFd<'_>> {
         let maps = self.records.as_ref()?;
         let (_, map) = maps.iter().find(|(known, _)| *known == name)?;
         Some(map.handle.as_fd())
     }
 
-    /// Forgets the records of all threads: nobody will see the end of the requests in them.
+    /// Forgets the records of all threads: no program will see the end of the requests in them.
     pub fn clear(&self) {
         if let Some([(_, places), (_, more)]) = &self.records {
-            // What stays is a request that began long ago, once.
+            // A record that stays is at worst one request with an early beginning.
             places.zero_rows();
             places.unmap();
             more.clear();
@@ -377,7 +377,7 @@ impl Shared {
     }
 }
 
-/// Bytes of memory behind a BPF descriptor of this process.
+/// Bytes of memory of a BPF descriptor of this process.
 pub(super) fn locked(descriptor: i32) -> Option<u64> {
     let text = host_table::read_at(
         "/proc/self/fdinfo/FD",
@@ -394,10 +394,10 @@ pub(super) fn map_options() -> libbpf_sys::bpf_map_create_opts {
     }
 }
 
-/// True where this thread may look up map entries as it is now.
+/// True if this thread may look up map entries with its present rights.
 ///
-/// Asked without a map: the kernel checks the right to call before it looks at the descriptor, so that EPERM and EBADF
-/// tell the two cases apart.
+/// The test needs no map: the kernel checks the right to call before it looks at the descriptor, so that EPERM and EBADF distinguish the
+/// two cases.
 pub fn may_read_maps() -> bool {
     // SAFETY: with descriptor -1 the kernel looks at neither pointer.
     let result =

@@ -1,4 +1,4 @@
-//! What is loaded into the kernel: the plan, objects, programs and maps. Only this folder meets libbpf.
+//! Programs and maps in the kernel: the plan, objects, and how they are loaded. Only this folder uses libbpf.
 //!
 //! [`program_table`] lists every probe's programs, [`plan`] decides from the host's facts, [`loader`] puts the plan into
 //! effect, in a [`child`] that [`attach`] starts, [`standing`] tells how it went, and [`object`] is what then exists: [`maps`] and

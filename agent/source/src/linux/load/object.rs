@@ -17,20 +17,20 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// A probe's programs and maps in the kernel.
 pub struct Loaded {
-    /// Which build runs.
+    /// Build that is loaded.
     pub build: Build,
     pub(super) maps: BTreeMap<String, Map>,
-    /// Those with a link first, in the order of the links.
+    /// Programs; those with a link first, in the order of the links.
     pub(super) programs: Vec<(&'static str, OwnedFd)>,
-    /// What the kernel had counted when the last of them attached.
+    /// Counts of the kernel when the last program attached.
     pub counted: Option<KernelCounts>,
-    /// Dropping a link detaches its program.
+    /// Links; dropping one detaches its program.
     pub(super) links: Vec<Attached>,
-    /// Bytes of what never grows: in all, and of that what the probes share.
+    /// Bytes of maps and programs that never grow: of all, and of those that probes share.
     pub(super) fixed_memory: OnceCell<[u64; 2]>,
 }
 
-/// What a program has run, by the kernel's count.
+/// Runs of a program, by the kernel's count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
     /// Runs; 0 unless statistics are on.
@@ -52,14 +52,14 @@ impl Loaded {
             .with_context(|| format!("the probes have no {map}"))
     }
 
-    /// The attached programs by name, and what each has run; without those of which the kernel does not tell.
+    /// Attached programs by name with their runs, without those whose runs the kernel does not report.
     pub fn runs(&self) -> impl Iterator<Item = (&'static str, Runs)> {
         self.programs
             .iter()
             .filter_map(|(name, fd)| Some((*name, runs(fd).ok()?)))
     }
 
-    /// Runs a program that is attached to nothing, with one argument. False where the kernel does not.
+    /// Runs a program that is attached to nothing, with one argument. Returns false if the kernel does not run it.
     pub fn run(&self, program: &str, argument: u64) -> bool {
         let Some((_, fd)) = self.programs.iter().find(|(name, _)| *name == program) else {
             return false;
@@ -77,7 +77,7 @@ impl Loaded {
     /// Runs an iterator, and returns the words that it has written.
     ///
     /// # Errors
-    /// Where this host has no such iterator, or the kernel does not let it be read.
+    /// Fails if this host has no such iterator, or the kernel does not let it be read.
     pub fn iterate(&self, program: &str) -> anyhow::Result<Vec<u64>> {
         let place = self.programs.iter().position(|(name, _)| *name == program);
         let link = place.and_then(|place| self.links.get(place));
@@ -87,7 +87,7 @@ impl Loaded {
         if fd < 0 {
             return Err(io::Error::from_raw_os_error(-fd).into());
         }
-        // SAFETY: a descriptor that nobody else has.
+        // SAFETY: a descriptor that no other code has.
         let mut file = fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -95,11 +95,10 @@ impl Loaded {
         Ok(words.iter().map(|word| u64::from_ne_bytes(*word)).collect())
     }
 
-    /// Bytes of kernel memory that its maps and programs take, by the kernel's own account (`memlock` in proc(5), fdinfo), the
-    /// copies of per-CPU maps for every possible CPU included from Linux 6.4 on. Without the maps that probes share, unless
-    /// `shared`.
+    /// Bytes of kernel memory that its maps and programs take, by the kernel's own account (`memlock` in proc(5), fdinfo). From Linux 6.4
+    /// on that includes the copies of per-CPU maps for every possible CPU. Maps that probes share are left out, unless `shared`.
     ///
-    /// The kernel is asked once of what never grows, which is nearly all; each answer takes it a file of its own.
+    /// Sizes that never grow, which is nearly all, are read once: each takes a file of its own.
     pub fn kernel_memory(&self, shared: bool) -> u64 {
         let of = |map: &Map| locked(map.descriptor().as_raw_fd());
         let maps = |grow: bool| self.maps.iter().filter(move |(_, m)| m.grows() == grow);
@@ -116,20 +115,20 @@ impl Loaded {
         grown + fixed - if shared { 0 } else { *of_all }
     }
 
-    /// Lets go of the tables that a reading has mapped into memory.
+    /// Unmaps the tables that a reading has mapped into memory.
     pub fn unmap(&self) {
         self.maps.values().for_each(Map::unmap);
     }
 
-    /// Makes a ring of so many bytes (a power of two) and puts it into the first place of a map of rings.
+    /// Makes a ring of `bytes` bytes (a power of two) and puts it into the first place of a map of rings.
     pub fn open_ring(&self, map: &str, bytes: u32) -> anyhow::Result<Ring> {
         let ring = Ring::create(bytes)?;
         self.required(map)?.update(&0u32, &ring.descriptor())?;
         Ok(ring)
     }
 
-    /// Puts a table into the first place of a map of tables. When this returns, no program uses the one that was there before:
-    /// the kernel has waited for those that ran (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c).
+    /// Puts a table into the first place of a map of tables. When this function returns, no program uses the earlier table: the kernel has
+    /// waited for those that ran (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c).
     pub fn put_table<K: Pod, V: Pod>(
         &self,
         map: &str,
@@ -140,10 +139,10 @@ impl Loaded {
             .with_context(|| format!("giving the probes a table ({map})"))
     }
 
-    /// Takes the ring or the table out of such a map.
+    /// Removes the ring or the table from the first place of a map.
     pub fn close_ring(&self, map: &str) {
         if let Some(m) = self.map(map) {
-            // Nothing there is what was wanted.
+            // An empty place is no failure.
             m.remove(&0u32);
         }
     }
@@ -155,13 +154,13 @@ impl Loaded {
             .with_context(|| format!("writing the probes' {section}"))
     }
 
-    /// Reads it.
+    /// Reads the one variable of a data section.
     pub fn get<T: Pod>(&self, section: &str) -> Option<T> {
         self.map(section)?.value(&0u32)
     }
 }
 
-/// What the kernel says of a program's runs.
+/// Runs of a program as the kernel reports them.
 fn runs(program: &OwnedFd) -> io::Result<Runs> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of_val(&info) as u32;
@@ -186,6 +185,6 @@ pub fn enable_statistics() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }
-    // SAFETY: a descriptor that nobody else has.
+    // SAFETY: a descriptor that no other code has.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

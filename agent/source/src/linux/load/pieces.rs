@@ -1,7 +1,7 @@
-//! Arrays in this process's memory, a piece at a time and as long as they are read.
+//! Arrays mapped into this process's memory, a piece at a time and only while they are read.
 //!
-//! All of what is mapped counts as resident from the moment it is mapped (`remap_vmalloc_range` in mm/vmalloc.c), and the tables of
-//! a busy server are larger than the agent. So a reading maps what it looks at in small pieces, and lets go of them at its end.
+//! Mapped memory counts as resident from the moment it is mapped (`remap_vmalloc_range` in mm/vmalloc.c), and the tables of a busy server
+//! are larger than the agent. A reading therefore maps small pieces, and unmaps them at its end.
 
 use libbpf_rs::{MapInfo, MapType, libbpf_sys};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -15,7 +15,7 @@ const PIECE: usize = 32 << 10;
 /// Pieces of an array that are mapped at a time: one for each shard of a table whose rows are read in order.
 const MOST: usize = 32;
 
-/// An array of the kernel's, as far as it is mapped.
+/// An array of the kernel and its mapped pieces.
 #[derive(Debug)]
 pub struct Pieces {
     /// Bytes from one value to the next.
@@ -24,19 +24,19 @@ pub struct Pieces {
     mapped: RefCell<Mapped>,
 }
 
-/// Pieces in the order in which they were mapped, the next of which takes the oldest one's place once there are [`MOST`].
+/// Pieces in the order in which they were mapped. Once there are [`MOST`], a new piece replaces the oldest one.
 #[derive(Debug, Default)]
 struct Mapped {
     pieces: Vec<Piece>,
-    /// The place of the oldest.
+    /// Index of the oldest piece.
     oldest: usize,
-    /// That of the one which was looked at last.
+    /// Index of the piece that was used last.
     last: usize,
 }
 
 impl Mapped {
-    /// The place of the piece that holds a value. Values are read in order, of one shard or of all shards in turns: it is nearly
-    /// always the same as the last time, or the one behind it.
+    /// Index of the piece that holds a value. Values are read in order, of one shard or of all shards in turns: the piece is nearly always
+    /// the last one, or the one behind it.
     fn find(&self, from: usize, len: usize) -> Option<usize> {
         let behind = (self.last + 1) % self.pieces.len().max(1);
         let holds = |n: &usize| self.pieces.get(*n).is_some_and(|p| p.holds(from, len));
@@ -46,7 +46,7 @@ impl Mapped {
             .or_else(|| (0..self.pieces.len()).find(holds))
     }
 
-    /// Keeps a piece, and returns its place.
+    /// Keeps a piece, and returns its index.
     fn keep(&mut self, piece: Piece) -> usize {
         if self.pieces.len() < MOST {
             self.pieces.push(piece);
@@ -62,7 +62,7 @@ impl Mapped {
 #[derive(Debug)]
 struct Piece {
     at: NonNull<c_void>,
-    /// Where it begins in the array, and how long it is, in bytes.
+    /// Begin in the array, and length, in bytes.
     from: usize,
     len: usize,
 }
@@ -101,7 +101,7 @@ impl Piece {
 }
 
 impl Pieces {
-    /// `None` where the map is no array that can be mapped.
+    /// Makes the array of a map; `None` if the map is no array that can be mapped.
     pub fn of(map: &MapInfo) -> Option<Pieces> {
         let mappable = map.info.map_flags & libbpf_sys::BPF_F_MMAPABLE != 0;
         (mappable && map.map_type() == MapType::Array).then(|| Pieces {
@@ -111,7 +111,7 @@ impl Pieces {
         })
     }
 
-    /// Gives `f` the words of a value of this map; `None` behind the last, and where it cannot be mapped.
+    /// Gives `f` the words of a value of this map; `None` behind the last value, and if it cannot be mapped.
     pub fn words<R>(
         &self,
         map: BorrowedFd,
@@ -121,7 +121,7 @@ impl Pieces {
         self.part(map, i as usize * self.stride, self.stride, f)
     }
 
-    /// Gives `f` the words of so many bytes from there, both multiples of eight; `None` behind the last, and where it cannot be mapped.
+    /// Gives `f` the words of `bytes` bytes from `at` on, both multiples of eight; `None` behind the last, and if they cannot be mapped.
     pub fn part<R>(
         &self,
         map: BorrowedFd,
@@ -154,7 +154,7 @@ impl Pieces {
         Some(f(&mut (0..bytes / 8).map(|n| unsafe { first.add(n) })))
     }
 
-    /// Lets go of all that is mapped.
+    /// Unmaps all pieces.
     pub fn unmap(&self) {
         self.mapped.take();
     }

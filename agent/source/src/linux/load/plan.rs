@@ -1,29 +1,29 @@
-//! What will be loaded, and what not and why: a pure function of what the host has.
+//! Decides which objects are loaded, and why others are not: a pure function of the host's facts.
 
 use super::program::{Build, Probe, Program, Variant};
 use crate::linux::host::facts::Facts;
 use crate::linux::host::zfs_layout::{self, ZFS_FIX};
 use nfscope_model::ProbeState;
 
-/// What is to be done about one probe.
+/// Decision for a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Load this build.
     Load(Build),
-    /// Nothing to attach to yet.
+    /// Wait: there is nothing to attach to yet.
     Wait(String),
-    /// Nothing on this host that it could observe.
+    /// The host uses nothing that the probe could observe.
     Unused(String),
-    /// Not here.
+    /// The probe cannot run here.
     Impossible {
-        /// What is missing.
+        /// Reason: the missing part.
         reason: String,
-        /// What would bring it.
+        /// Action that provides the missing part.
         fix: String,
     },
 }
 
-/// Decides by what the kernel answers, never by its version.
+/// Decides by the kernel's facts, never by its version.
 pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
     if !facts.vmlinux_btf {
         return Decision::Impossible {
@@ -64,7 +64,7 @@ pub fn decide(probe: &Probe, facts: &Facts) -> Decision {
     }
 }
 
-/// The state and the reason of a program that attached in the chosen build.
+/// State and reason of a program that attached in the chosen build.
 pub fn attached(
     probe: &Probe,
     program: &Program,

@@ -9,13 +9,13 @@ pub fn bytes_of<T: Pod>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// All bytes zero.
+/// Value with all bytes zero.
 pub fn zero<T: Pod>() -> T {
     // SAFETY: integers, of which zero is a value.
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// A value as words of 64 bits, as far as whole ones fit and it is aligned to them; none otherwise.
+/// Value as words of 64 bits, as far as whole words fit and the type is aligned to them; otherwise empty.
 pub fn words_of<T: Pod>(value: &mut T) -> &mut [u64] {
     if !align_of::<T>().is_multiple_of(align_of::<u64>()) {
         return &mut [];
@@ -24,7 +24,7 @@ pub fn words_of<T: Pod>(value: &mut T) -> &mut [u64] {
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>() / 8) }
 }
 
-/// Reads a value; `None` where the length is another type's.
+/// Reads a value; `None` if the length does not match the type.
 pub fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<T> {
     // Values of per-CPU maps are padded to eight bytes.
     if bytes.len().next_multiple_of(8) != size_of::<T>().next_multiple_of(8)

@@ -1,62 +1,62 @@
-//! A probe and its programs: which of them belong to a build, and what they hook there.
+//! A probe and its programs: the programs of each build, and their hooks.
 
-/// One program of a probe.
+/// A program of a probe.
 #[derive(Debug)]
 pub struct Program {
     /// Name in the object, at most 15 characters.
     pub name: &'static str,
-    /// Its hook where the module has BTF.
+    /// Hook if the module has BTF.
     pub btf: &'static str,
-    /// Its hook where it has not, or why there is none.
+    /// Hook if the module has no BTF, or the reason why there is none.
     pub raw: Result<&'static str, &'static str>,
-    /// What it gives.
+    /// Data that the program gives.
     pub gives: &'static str,
-    /// NFS operations cannot be timed without it.
+    /// True if NFS operations cannot be timed without the program.
     pub required: bool,
-    /// Where it is loaded at all.
+    /// Hosts on which the program is loaded.
     pub when: When,
-    /// Programs that give the same by other hooks. The kernel gets one of them all.
+    /// Programs that give the same data by other hooks. Only one of all is attached.
     pub others: &'static [Alternative],
 }
 
-/// A program that gives the same as another one of its probe, by another hook. In the build with BTF alone.
+/// A program that gives the same data as another one of its probe, by another hook. Only in the build with BTF.
 #[derive(Debug)]
 pub struct Alternative {
     /// Name in the object, at most 15 characters.
     pub name: &'static str,
-    /// Its hook.
+    /// Hook of the alternative.
     pub btf: &'static str,
-    /// On these kernels it is tried before the other one, elsewhere after it.
+    /// Kernels on which the alternative is tried first; on others it is tried after the program.
     pub first: When,
 }
 
-/// A program in the object that gives what a [`Program`] of the table gives.
+/// A program in the object that gives the data of a [`Program`] of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// Its name in the object.
+    /// Name in the object.
     pub name: &'static str,
-    /// Its hook.
+    /// Hook of the program.
     pub hook: String,
 }
 
-/// Where a program is loaded.
+/// Hosts on which a program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Everywhere.
+    /// All hosts.
     Always,
-    /// In the raw build; the other gets the same elsewhere.
+    /// Only the raw build; the other build gets the same data in another way.
     Raw,
-    /// Where the kernel may run tracepoints preemptibly, and then skips programs at times.
+    /// Kernels that may run tracepoints preemptibly, and then skip programs at times.
     Preemptible,
-    /// Where the scheduler's books tell the waits of operations.
+    /// Kernels where the waits of operations come from the scheduler's books.
     Books,
-    /// Where they do not.
+    /// Kernels where they do not.
     NoBooks,
-    /// Where the server grants delegations for writing.
+    /// Servers that grant delegations for writing.
     WriteDelegations,
-    /// Where the server grants delegations of directories.
+    /// Servers that grant delegations of directories.
     DirectoryDelegations,
-    /// Where a read behind a pointer without a type is an instruction, and not a call (`bpf_rdonly_cast`).
+    /// Kernels where a read behind a pointer without a type is an instruction, and not a call (`bpf_rdonly_cast`).
     Casts,
 }
 
@@ -75,28 +75,28 @@ impl When {
     }
 }
 
-/// What the kernel is like, as far as it decides which programs are loaded.
+/// Properties of the kernel that decide which programs are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
-    /// It may run tracepoints preemptibly.
+    /// True if it may run tracepoints preemptibly.
     pub preemptible: bool,
-    /// The waits of operations are read from the scheduler's books.
+    /// True if the waits of operations are read from the scheduler's books.
     pub books: bool,
-    /// The server grants delegations for writing.
+    /// True if the server grants delegations for writing.
     pub write_delegations: bool,
-    /// The server grants delegations of directories.
+    /// True if the server grants delegations of directories.
     pub directory_delegations: bool,
-    /// The kernel has `bpf_rdonly_cast`.
+    /// True if the kernel has `bpf_rdonly_cast`.
     pub casts: bool,
 }
 
-/// One probe: an object, the modules that it looks into, and its programs in the order in which they attach: ends before
-/// beginnings, so that no half of a request is counted.
+/// A probe: an object, the modules that it observes, and its programs in the order in which they attach. Ends attach before beginnings, so
+/// that no half of a request is counted.
 #[derive(Debug)]
 pub struct Probe {
-    /// Its word.
+    /// Word of the probe.
     pub word: &'static str,
-    /// What is loaded.
+    /// Object that is loaded.
     pub object: &'static nfscope_probes::Object,
     /// Modules that must be loaded.
     pub modules: &'static [&'static str],
@@ -104,7 +104,7 @@ pub struct Probe {
     pub programs: &'static [Program],
 }
 
-/// Which of an object's two builds.
+/// Build of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Build {
     /// Typed tracepoints, fentry and fexit.
@@ -113,13 +113,13 @@ pub enum Build {
     Raw,
 }
 
-/// The same hook where the module has no BTF, without types.
+/// Marks a raw hook that is the same without types.
 pub const SAME: &str = "";
 
-/// The hook of a program that is attached to nothing and runs when the agent asks.
+/// Hook of a program that is attached to nothing and runs when the agent asks.
 pub const ON_DEMAND: &str = "raw_tp";
 
-/// One that is loaded always.
+/// Makes a program that is always loaded.
 pub const fn program(
     name: &'static str,
     btf: &'static str,
@@ -139,16 +139,16 @@ pub const fn program(
 }
 
 impl Probe {
-    /// The modules that cannot be unloaded while it is attached.
+    /// Modules that cannot be unloaded while the probe is attached.
     pub fn pinned_modules(&self) -> &'static [&'static str] {
         match self.word {
-            // Its hook is in the kernel itself; it only waits for nfsd.
+            // The hook is in the kernel itself; the probe only waits for nfsd.
             "sched" => &[],
             _ => self.modules,
         }
     }
 
-    /// The programs that belong to a build on such a kernel.
+    /// Programs that belong to a build on such a kernel.
     pub fn programs_of(&self, build: Build, on: Variant) -> impl Iterator<Item = &'static Program> {
         let all = self.programs.iter();
         all.filter(move |p| p.when.applies(build, on))
@@ -169,7 +169,7 @@ pub enum Kind {
 }
 
 impl Way {
-    /// Its kind.
+    /// Kind of the program.
     pub fn kind(&self) -> Kind {
         match self.hook.split('/').next() {
             Some("fentry" | "fexit") => Kind::Function,
@@ -181,7 +181,7 @@ impl Way {
 }
 
 impl Program {
-    /// Its hook in the chosen build.
+    /// Hook in the chosen build.
     pub fn hook(&self, build: Build) -> String {
         match (build, self.raw) {
             (Build::Raw, Ok(SAME)) => self.btf.replace("tp_btf/", "raw_tp/"),
@@ -190,7 +190,7 @@ impl Program {
         }
     }
 
-    /// The program and its alternatives, in the order in which such a kernel is asked to take one.
+    /// The program and its alternatives, in the order in which they are tried on such a kernel.
     pub fn ways(&self, build: Build, on: Variant) -> Vec<Way> {
         let others = match build {
             Build::Btf => self.others,

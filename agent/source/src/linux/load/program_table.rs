@@ -1,8 +1,8 @@
-//! Every probe and its programs: what they hook, what they give, and what stands in where a module has no BTF.
+//! All probes and their programs: hooks, data, and fallbacks for modules without BTF.
 
 use super::program::{Alternative, ON_DEMAND, Probe, Program, SAME, When, program};
 
-/// Beginning or end of a function in which threads wait for a log.
+/// Program at the beginning or end of a function in which threads wait for a log.
 const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
     program(
         name,
@@ -16,7 +16,7 @@ const fn wait_half(name: &'static str, btf: &'static str, gives: &'static str) -
 const NO_PHASES: &str =
     "phases of operations cannot be measured without fexit on the functions that wait";
 
-/// Beginning or end of a function in which threads wait for I/O.
+/// Program at the beginning or end of a function in which threads wait for I/O.
 const fn io_half(name: &'static str, btf: &'static str) -> Program {
     Program {
         when: When::Books,
@@ -30,7 +30,7 @@ const fn io_half(name: &'static str, btf: &'static str) -> Program {
     }
 }
 
-/// Beginning or end of a function in which threads seldom wait. Without it such a wait is part of `lock` or `disk`.
+/// Program at the beginning or end of a function in which threads seldom wait. Without it such a wait is part of `lock` or `disk`.
 const fn rare_half(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
     program(name, btf, Err(NO_PHASES), gives, false)
 }
@@ -39,7 +39,7 @@ const RECALLS: &str = "which waits of an operation are for clients to return del
 const THROTTLING: &str = "which waits of an operation are for dirty pages to be stored";
 const RECLAIM: &str = "which waits of an operation are for memory";
 
-/// Beginning or end of a function in which threads wait for a daemon.
+/// Program at the beginning or end of a function in which threads wait for a daemon.
 const fn upcall_half(name: &'static str, btf: &'static str) -> Program {
     program(
         name,
@@ -55,7 +55,7 @@ const LAYOUTS_RECALLED: &str =
     "pNFS layouts that are recalled, and how long clients take to return them";
 const LAUNDROMAT: &str = "when the laundromat of NFSv4 state ran last";
 
-/// One that looks at what NFSv4 clients hold.
+/// Program for the state that NFSv4 clients hold.
 const fn of_state(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
     program(
         name,
@@ -67,10 +67,10 @@ const fn of_state(name: &'static str, btf: &'static str, gives: &'static str) ->
 }
 
 const SLOT_WAITS: &str = "how long RPCs of NFSv4 mounts wait for a slot of their session";
-/// Without it the view of a client is read from mountstats.
+/// Program without which this host's own mounts are read from mountstats.
 pub const CLIENT_RPC_END: &str = "client_rpc_end";
 
-/// One that looks at this host's own mounts.
+/// Program for this host's own mounts.
 const fn of_mounts(name: &'static str, btf: &'static str, gives: &'static str) -> Program {
     program(
         name,
@@ -81,18 +81,18 @@ const fn of_mounts(name: &'static str, btf: &'static str, gives: &'static str) -
     )
 }
 
-/// What the halves give without which phase `log` is not reported.
+/// Data of the programs without which phase `log` is not reported.
 pub const LOG_WAITS: &str =
     "how long threads wait for the log, and which waits of an operation are for it";
-/// What the others give: without them such a wait, which is rare, is part of `lock` or `disk`.
+/// Data of the other programs for logs: without them such a wait, which is rare, is part of `lock` or `disk`.
 const ROOM_WAITS: &str = "which waits of an operation are for room in the log";
 
-/// Gain of the programs for XFS metadata: without them such a wait is part of `lock`.
+/// Data of the programs for XFS metadata: without them such a wait is part of `lock`.
 const METADATA: &str = "which waits of an operation are for XFS metadata on a disk";
 const METADATA_OF_OTHERS: &str =
     "which waits of an operation are for XFS metadata that others read or write";
 
-/// Every probe. They attach from the last to the first.
+/// All probes. They attach from the last to the first, but `sched` before all others.
 pub static PROBES: [Probe; 10] = [
     Probe {
         word: "nfsd",
@@ -169,7 +169,7 @@ pub static PROBES: [Probe; 10] = [
                 "bytes of each READ",
                 false,
             ),
-            // With BTF the WRITE's own result tells its bytes, and no program is needed.
+            // With BTF the WRITE's own result has its bytes, and no program is needed.
             Program {
                 when: When::Raw,
                 ..program(
@@ -277,7 +277,8 @@ pub static PROBES: [Probe; 10] = [
                 "forgets threads that have ended",
                 false,
             ),
-            // Before the other one, which would take a connection that was given up for one that was closed by the limit.
+            // The program attaches before nfsd_detach, which would otherwise count a connection that was given up as one closed by the
+            // limit.
             program(
                 "nfsd_closing",
                 "tp_btf/svc_xprt_close",

@@ -1,25 +1,25 @@
-//! Why the kernel refused a program, from the words of libbpf and of the verifier.
+//! Reasons why the kernel refused a program, from the messages of libbpf and of the verifier.
 
 use crate::linux::host::facts;
 use libbpf_rs::PrintLevel;
 use std::sync::Mutex;
 
-/// Why something does not load or attach.
+/// Reason why a program or object does not load or attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason, in a line.
     pub reason: String,
-    /// What would help; empty where nothing does.
+    /// Action that would help; empty if there is none.
     pub fix: String,
 }
 
 impl Refusal {
-    /// By the log since it was taken last.
+    /// Explains an error by the log since the log was taken last.
     pub fn from_log(error: &libbpf_rs::Error) -> Self {
         Self::explain(&take_log(), error)
     }
 
-    /// True where the kernel refuses every program of that kind: without a look at it, so without a word of the verifier.
+    /// True if the kernel refuses every program of that kind: it does so without the verifier, and so without a message of it.
     pub(super) fn is_of_the_kind(&self) -> bool {
         self.reason == "BPF program load failed: -EPERM"
     }
@@ -32,10 +32,10 @@ impl Refusal {
     }
 }
 
-/// libbpf's and the verifier's words while an object loads, to name what was refused and why.
+/// Messages of libbpf and the verifier while an object loads, to name the refused program and the reason.
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-/// Has libbpf write to the log from now on.
+/// Makes libbpf write to the log from now on.
 pub(super) fn keep_log() {
     libbpf_rs::set_print(Some((PrintLevel::Info, append)));
 }
@@ -46,14 +46,14 @@ fn append(_: PrintLevel, message: String) {
     }
 }
 
-/// What the log has, which is empty then.
+/// Content of the log, which is emptied.
 pub(super) fn take_log() -> String {
     LOG.lock()
         .map(|mut l| std::mem::take(&mut *l))
         .unwrap_or_default()
 }
 
-/// The program that the log blames.
+/// Program that the log blames.
 pub(super) fn refused_program(log: &str) -> Option<String> {
     log.lines()
         .filter(|l| l.contains("fail") || l.contains("not found"))
@@ -63,12 +63,12 @@ pub(super) fn refused_program(log: &str) -> Option<String> {
         })
 }
 
-/// One line of why: libbpf's first complaint, or the last of the verifier's.
+/// Reason in one line: libbpf's first complaint, or the verifier's last.
 fn reason(log: &str, error: &libbpf_rs::Error) -> String {
     let complaint = log
         .lines()
         .find(|l| l.contains("prog '") && (l.contains("fail") || l.contains("not found")))
-        // Without the program's name, which the status has: the same reason then reads the same.
+        // The program's name is cut off, because the status has it: equal reasons then have equal texts.
         .and_then(|l| Some(l.split_once("prog '")?.1.split_once("': ")?.1.trim()));
     let verifier = log
         .split_once("BEGIN PROG LOAD LOG")
@@ -88,7 +88,7 @@ fn reason(log: &str, error: &libbpf_rs::Error) -> String {
     }
 }
 
-/// What helps against a refusal: capabilities where they are missing, nothing where the kernel's word is final.
+/// Fix for a refusal: capabilities if they are missing, nothing if the kernel's decision is final.
 fn fix(log: &str) -> String {
     if !log.contains("-EPERM") {
         return String::new();

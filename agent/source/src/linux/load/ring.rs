@@ -7,16 +7,16 @@ use nfscope_probes::Pod;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex};
 
-/// A ring that exists as long as this does, and what came through it.
+/// A ring that exists as long as this value, and the events that came through it.
 pub struct Ring {
     buffer: RingBuffer<'static>,
-    /// Keeps the ring while nobody else does.
+    /// The map keeps the ring while no other code does.
     map: MapHandle,
     came: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 impl Ring {
-    /// Makes one of so many bytes (a power of two).
+    /// Makes a ring of `bytes` bytes (a power of two).
     pub(super) fn create(bytes: u32) -> libbpf_rs::Result<Self> {
         let options = map_options();
         let map = MapHandle::create(MapType::RingBuf, Some("nfsd_ring"), 0, 0, bytes, &options)?;
@@ -33,14 +33,14 @@ impl Ring {
         Ok(Ring { buffer, map, came })
     }
 
-    /// The descriptor by which a map of rings takes it.
+    /// Descriptor by which a map of rings takes the ring.
     pub(super) fn descriptor(&self) -> i32 {
         self.map.as_fd().as_raw_fd()
     }
 
     /// Every event since the last call; never waits.
     pub fn take<T: Pod>(&self) -> Vec<T> {
-        // What it says is that the callback asked to stop, which it never does.
+        // An error only means that the callback asked to stop, which it never does.
         let _ = self.buffer.consume();
         let came = self
             .came

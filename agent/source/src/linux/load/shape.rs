@@ -1,19 +1,18 @@
-//! How the host's CPUs share the probes' tables: by its number of possible CPUs, which on a virtual machine can be many times
-//! the number of those that are there.
+//! Sharing of the probes' tables among the host's CPUs, by the number of possible CPUs. On a virtual machine that can be many times the
+//! number of present ones.
 //!
-//! The kernel keeps a per-CPU map once for each possible CPU. The large tables are plain arrays instead, in shards: each
-//! CPU has its own while there are few, and counts without locked instructions then. From there on CPUs share shards, and
-//! the tables do not grow.
+//! The kernel keeps a per-CPU map once for each possible CPU. The large tables are plain arrays instead, in shards. On hosts with few CPUs
+//! each CPU has its own shard, and counts without locked instructions. On larger hosts CPUs share shards, and the tables do not grow.
 
 use crate::linux::host::facts::Facts;
 use nfscope_probes::types as t;
 
-/// Most shards of the tables that take most of a request's additions. Where 512 CPUs serve two million COMPOUNDs a second,
-/// each of 32 shards is added to by 16 CPUs, 63,000 times a second in its busiest row.
+/// Most shards of the tables that take most of a request's additions. If 512 CPUs serve two million COMPOUNDs a second, each of 32 shards
+/// is added to by 16 CPUs, 63,000 times a second in its busiest row.
 const MOST_OWN: u32 = 32;
-/// The same below so many CPUs, where the tables would be large for such a host.
+/// Number of CPUs below which the tables would be large for the host, and the most shards of these tables there.
 const FEW: (u32, u32) = (64, 16);
-/// Shards of the rows by client and export, of which a request adds to one twice.
+/// Shards of the rows by client and export; a request adds to such a row twice.
 const MOST_SHARED: u32 = 2;
 /// Shards of the rows of block devices, below [`FEW`] CPUs and from there on.
 const MOST_BLOCK: [u32; 2] = [2, 4];
@@ -58,7 +57,7 @@ fn shape(possible: u32, ids: u32, pools: u32, preemptible: bool) -> t::table_sha
     }
 }
 
-/// How many entries a map needs whose object declares its rows; `None` for maps that have no shards.
+/// Number of entries of a map whose object declares its rows; `None` for maps without shards.
 pub fn entries(shape: &t::table_shape, map: &str, rows: u32) -> Option<u32> {
     Some(match map {
         "nfsd_op" | "nfsd_version" => rows * (shape.own_mask + 1),

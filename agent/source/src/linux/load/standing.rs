@@ -1,4 +1,4 @@
-//! How programs stand: which of its ways into the kernel each one takes, and why not the first.
+//! States of programs: the hook that each one attaches to, and the reason if it is not the first.
 
 use super::plan;
 use super::program::{Build, Probe, Program, Variant, Way};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 /// The kernel's refusals, by the names of the programs in the object.
 pub(super) type Refused = BTreeMap<String, Refusal>;
 
-/// The way in which a program is to be loaded: the first that the kernel has not refused.
+/// Way in which a program is to be loaded: the first that the kernel has not refused.
 pub(super) fn chosen(p: &Program, build: Build, on: Variant, refused: &Refused) -> Option<Way> {
     let mut ways = p.ways(build, on).into_iter();
     ways.find(|way| !refused.contains_key(way.name))
 }
 
-/// The status of each program of a probe that was loaded.
+/// Status of each program of a loaded probe.
 pub(super) fn statuses(
     probe: &'static Probe,
     facts: &Facts,
@@ -38,7 +38,7 @@ pub(super) fn statuses(
         .collect()
 }
 
-/// The hook of a program, its state, and why it is not attached by its first choice. `attached` says how one stands that is.
+/// Hook of a program, its state, and the reason if it is not attached by its first choice. `attached` gives the state of a program that is.
 fn stands(
     p: &Program,
     build: Build,
@@ -52,7 +52,7 @@ fn stands(
     let mut why_not: Vec<_> = why_not
         .filter_map(|w| Some((w, refused.get(w.name)?)))
         .collect();
-    // Refusals with the same words, as where the kernel allows no program at all, are told once.
+    // Refusals with the same words are reported once: the kernel may allow no program at all.
     why_not.dedup_by(|a, b| a.1 == b.1);
     let reason = match why_not.as_slice() {
         [(_, why)] if way.is_none() => why.reason.clone(),
@@ -83,7 +83,7 @@ fn stands(
     }
 }
 
-/// A program in this state.
+/// Status of a program in this state.
 pub(super) fn status(
     probe: &Probe,
     p: &Program,
@@ -124,7 +124,7 @@ pub(super) mod tests {
         }
     }
 
-    /// How the program of arrivals stands where these are refused.
+    /// State of the program of arrivals if these programs are refused.
     fn arrivals(on: Variant, refused: &[(&str, &str)]) -> (String, ProbeState, String) {
         let programs = PROBES[0].programs.iter();
         let p = programs.rev().find(|p| p.name == "nfsd_arrive").unwrap();
@@ -150,7 +150,7 @@ pub(super) mod tests {
         let why = format!("{entry}: {}", typed.1);
         let fallback = (tp.to_owned(), ProbeState::Fallback, why);
         assert_eq!(arrivals(calls, &[typed]), fallback);
-        // Not asked for, so nothing is said of it.
+        // The refused program was not tried, so that no reason is reported.
         assert_eq!(arrivals(ON, &[typed]).1, ProbeState::Attached);
         let missing = ("nfsd_arrive_tp", "not found");
         let fallback = (

@@ -32,21 +32,21 @@ impl Row {
     }
 }
 
-/// Counters of devices that had a number before the present device. The probe counts by number, and the kernel gives the number of a device
+/// Counters of earlier devices with the number of a present device. The probe counts by number, and the kernel gives the number of a device
 /// that is gone to another.
 #[derive(Debug, Default)]
 pub struct Predecessors(HashMap<u32, Predecessor>);
 
 #[derive(Debug)]
 struct Predecessor {
-    /// Counters that the next device of the number started with, by operation.
+    /// Counters with which the next device of the number started, by operation.
     rows: Vec<Row>,
-    /// When the next device started, in nanoseconds (CLOCK_MONOTONIC).
+    /// Time at which the next device started, in nanoseconds (CLOCK_MONOTONIC).
     until: u64,
 }
 
 impl Predecessors {
-    /// The part of `rows` that the device has done which has the number now; `None` where that is gone.
+    /// Part of `rows` that belongs to the present device of the number; `None` if it is gone.
     fn without(&mut self, dev: u32, rows: Vec<Row>, devices: &mut DeviceNames) -> Option<Vec<Row>> {
         if devices.is_gone(dev) {
             return None;
@@ -68,7 +68,7 @@ impl Predecessors {
         Some(pairs.map(|(row, before)| row.since(before)).collect())
     }
 
-    /// True if a request that was issued at this time is of the device that has the number now.
+    /// True if a request that was issued at this time belongs to the present device of the number.
     fn is_own(&self, dev: u32, issued: u64) -> bool {
         self.0.get(&dev).is_none_or(|before| issued >= before.until)
     }
@@ -139,7 +139,7 @@ pub fn read(
     );
 }
 
-/// Requests at each device.
+/// Number of requests at each device.
 fn inflight(requests: &Map, predecessors: &Predecessors) -> HashMap<u32, u32> {
     let mut at = HashMap::new();
     for place in 0..requests.capacity() {

@@ -1,7 +1,7 @@
-//! Break-down on demand: asks the probes for it, and reads the table that then exists.
+//! Break-down on demand: asks the probes for it, and reads its tables.
 //!
-//! There are two tables. One is the probes', the other is being read; they change places at every look. What a look returns is
-//! therefore whole, and no operation is in two of them.
+//! There are two tables. One belongs to the probes, the other is being read; they change places at every reading. The result of a reading
+//! is therefore complete, and no operation is in two of them.
 
 use super::decode::time;
 use super::file_paths::{FilePaths, Handle};
@@ -36,30 +36,30 @@ const NO_USER: u32 = u32::MAX;
 
 type Table = HashTable<t::breakdown_key, t::breakdown_row>;
 
-/// Tables that somebody looks at.
+/// Subscription to a break-down, with its tables.
 pub struct Looking {
     tables: [Table; 2],
-    /// Which of them the probes have.
+    /// Index of the table that the probes have.
     active: usize,
     by: BTreeSet<Dimension>,
     shards: u32,
     before: t::breakdown_count,
-    /// While somebody wants them.
+    /// Search for paths, while they are wanted.
     paths: Option<FilePaths>,
 }
 
-/// What the tables had.
+/// Content of the tables.
 #[derive(Default)]
 struct Came {
     rows: HashMap<Keys, (Histogram, Moved)>,
-    /// Files by their handles; empty where nobody wants paths.
+    /// Files by their handles; empty if no paths are wanted.
     files: HashMap<FileKey, Handle>,
 }
 
-/// What is asked of the probes.
+/// Request to the probes for a break-down.
 ///
 /// # Errors
-/// An operation that is in no table; what this build cannot tell.
+/// Fails for an operation that is in no table, and for a dimension that this build cannot give.
 fn wanted(want: &BreakdownWant, l: &Loaded) -> anyhow::Result<t::breakdown_want> {
     use t::breakdown_by as B;
     if l.build == Build::Raw {
@@ -88,10 +88,10 @@ fn wanted(want: &BreakdownWant, l: &Loaded) -> anyhow::Result<t::breakdown_want>
 }
 
 impl Looking {
-    /// Makes the tables, gives one to the probes and tells them what to put there. `rows`: 0 for as many as usual.
+    /// Makes the tables, gives one to the probes and sets the request. `rows` is the size of a table; 0 for the usual size.
     ///
     /// # Errors
-    /// Where the kernel refuses a map, or nothing can tell what is wanted.
+    /// Fails if the kernel refuses a map, or if a requested dimension cannot be measured.
     pub fn start(l: &Loaded, want: &BreakdownWant, rows: u32) -> anyhow::Result<Self> {
         let asked = wanted(want, l)?;
         let rows = if rows == 0 { ROWS } else { rows };
@@ -118,7 +118,7 @@ impl Looking {
         Ok(looking)
     }
 
-    /// An empty table has the rows of what finds no other.
+    /// Adds the rows for operations without a row of their own to an empty table.
     fn prepare(&self, table: &Table) -> anyhow::Result<()> {
         for shard in 0..self.shards {
             let key = t::breakdown_key {
@@ -131,10 +131,10 @@ impl Looking {
         Ok(())
     }
 
-    /// Asks for something else. Returns what came by then.
+    /// Changes the request. Returns the operations up to then.
     ///
     /// # Errors
-    /// As [`Looking::start`]; then all is as before.
+    /// Fails as [`Looking::start`]; the old request then stays.
     pub fn change(
         &mut self,
         l: &Loaded,
@@ -149,7 +149,7 @@ impl Looking {
             _ => {}
         }
         l.set(WANT, &asked)?;
-        // A program that had read the old wish may have found the new table. With the second one no such program is left.
+        // A program that had read the old request may have found the new table. With the second change no such program is left.
         for _ in 0..2 {
             self.turn(l, exports, &mut came, &mut batch);
         }
@@ -157,17 +157,17 @@ impl Looking {
         Ok(self.finish(l, came, batch))
     }
 
-    /// No table, and nothing more in it.
+    /// Ends the break-down. Returns the last operations.
     pub fn stop(mut self, l: &Loaded, exports: &mut Exports) -> BreakdownBatch {
         let none = t::breakdown_want::default();
-        // The section exists as long as the probe does; what cannot be written then concerns nobody.
+        // A failed write does no harm: the section exists as long as the probe does.
         let _ = l.set(WANT, &none);
         let last = self.take(l, exports);
         l.close_ring(MAP);
         last
     }
 
-    /// What has come since the last call.
+    /// Operations since the last call.
     pub fn take(&mut self, l: &Loaded, exports: &mut Exports) -> BreakdownBatch {
         let (mut came, mut batch) = (Came::default(), BreakdownBatch::default());
         self.turn(l, exports, &mut came, &mut batch);
@@ -182,7 +182,7 @@ impl Looking {
         came: &mut Came,
         batch: &mut BreakdownBatch,
     ) {
-        // Where it cannot be given, the one that they have goes on filling.
+        // If it cannot be given, the probes go on filling theirs.
         if l.put_table(MAP, &self.tables[1 - self.active]).is_err() {
             return;
         }
@@ -215,7 +215,7 @@ impl Looking {
                 }
             }
         }
-        // Emptied just now.
+        // The table was emptied just now, so that there is room.
         let _ = self.prepare(read);
         self.active = 1 - self.active;
     }
@@ -236,19 +236,19 @@ impl Looking {
         batch
     }
 
-    /// Kernel memory that it takes.
+    /// Kernel memory of both tables.
     pub fn kernel_bytes(&self) -> u64 {
         self.tables.iter().map(Table::kernel_memory).sum()
     }
 }
 
-/// What finds paths, where somebody wants them.
+/// Search for paths, if they are wanted.
 fn paths(want: &BreakdownWant) -> anyhow::Result<Option<FilePaths>> {
     let start = || FilePaths::start().context("cannot start the thread that finds paths");
     want.paths.then(start).transpose()
 }
 
-/// Asks for the files that took the most time first.
+/// Looks up the files that took the most time first.
 fn name_files(
     paths: &mut FilePaths,
     mut files: HashMap<FileKey, Handle>,
@@ -278,13 +278,13 @@ fn name_files(
     }
 }
 
-/// By what a row's file is known.
+/// Name of a row's file and of its export.
 fn file_key(keys: &Keys) -> FileKey {
     let of = |d: Dimension| keys[d as usize].clone();
     (of(Dimension::Export), of(Dimension::File))
 }
 
-/// The file that operations of this key have in common; `None` without a handle, and of one that names no file.
+/// File that operations of this key have in common; `None` without a handle, and for a handle that names no file.
 fn file_id(key: &t::breakdown_key) -> Option<FileId<'_>> {
     let size = usize::from(key.file_size);
     let named = key.file_known == 1 && key.file_kind != 0 && size > 0;
@@ -299,7 +299,7 @@ fn file_id(key: &t::breakdown_key) -> Option<FileId<'_>> {
     })
 }
 
-/// The handle of a file below an export that is known now.
+/// Handle of a file below an export that is known now.
 fn handle(key: &t::breakdown_key, exports: &mut Exports) -> Option<Handle> {
     let file = file_id(key).filter(|_| key.export != NO_EXPORT)?;
     Handle::new(&file, exports.file_name(key.export, &file).number())
@@ -309,7 +309,7 @@ fn count(l: &Loaded) -> t::breakdown_count {
     l.get(".data.nfsd_breakdown_count").unwrap_or_default()
 }
 
-/// What a row's operations have in common, as users know it.
+/// Values of a row's dimensions, as users know them.
 fn keys(
     key: &t::breakdown_key,
     by: &BTreeSet<Dimension>,
@@ -349,7 +349,7 @@ fn file(key: &t::breakdown_key, exports: &mut Exports) -> String {
     }
 }
 
-/// The words of a set of rows have room for all of them.
+/// A set of rows has a bit for each row of the operation table.
 const _: () = assert!(WORDS * 64 >= t::op_row::OP_ROWS.0 as usize);
 
 #[cfg(test)]
@@ -374,7 +374,7 @@ mod tests {
                 crate::linux::host::file_id::hash(1, &key.file[..8])
             )
         );
-        // Two files have the same bytes as far as the probes keep them, and differ in the rest.
+        // Two files have the same bytes in the part that the probes keep, and differ in the rest.
         (key.file_kind, key.file_size) = (0xf8, 52);
         key.file_hash = 1;
         let one = name(&key);

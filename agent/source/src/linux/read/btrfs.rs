@@ -3,7 +3,7 @@
 use super::logs::Log;
 use crate::linux::host::log_types;
 
-/// What probe btrfs tells; [`logs`](super::logs) reads it.
+/// Log of btrfs in probe btrfs, for [`logs`](super::logs).
 pub static LOG: Log = Log {
     probe: "btrfs",
     map: "btrfs_log",

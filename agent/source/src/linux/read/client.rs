@@ -1,5 +1,5 @@
-//! This host as a client: the RPCs of its NFS mounts by mount, version and procedure. From probe `client`, or where that cannot
-//! be had from the sums that the kernel keeps for each mount.
+//! This host as a client: the RPCs of its NFS mounts by mount, version and procedure. They come from probe `client`, or if it is not
+//! supported from the sums that the kernel keeps for each mount.
 
 use super::client_totals::{MountKey, Names, OpTotals, Totals};
 use super::decode::{fill, lost, seconds, text, time};
@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Procedures of one RPC client: `CLIENT_PROCS` in client.h.
 const PROCS: u32 = 96;
 
-/// What was counted, and whose RPC clients are.
+/// Counts of this host's mounts, and the mounts of RPC clients.
 #[derive(Debug, Default)]
 pub struct ClientView {
-    /// What no table has any more: of mounts that have ended, and recalls.
+    /// Counts that no table has any more: those of mounts that have ended, and recalls.
     ended: Totals,
-    /// Recalls by device number, as last read.
+    /// Recalls by device number, at the last reading.
     recalls: BTreeMap<u32, u64>,
-    /// Whose an RPC client is, by its number and its address in the kernel. Kept as first told: a counter must not move.
+    /// Mounts of RPC clients, by the client's number and its address in the kernel. The first name stays: a counter must not move.
     known: BTreeMap<(u32, u64), MountKey>,
-    /// RPC clients that the last reading saw and could not name.
+    /// RPC clients of the last reading that had no name yet.
     unnamed: BTreeSet<(u32, u64)>,
     /// Numbers of ended RPC clients that could not be given back.
     kept: BTreeSet<u32>,
@@ -34,7 +34,7 @@ pub struct ClientView {
 impl ClientView {
     /// Reads the probe's tables.
     pub fn read(&mut self, l: &Loaded, recalls: Option<&Loaded>, s: &mut Snapshot) {
-        // Before the tables: the kernel fills in what is mounted when it is asked.
+        // mountstats is read before the tables: its reading makes the probe fill in what is mounted.
         let _ = mountstats::read();
         let sources = nfs_sources();
         let maps = ["client_mount", "client_rpc", "client_clnt"].map(|name| l.map(name));
@@ -117,7 +117,7 @@ impl ClientView {
         now.publish(&mut self.names, true, s);
     }
 
-    /// Whose an RPC client is. `None` for one that nothing names yet: a mount made this moment is in mountstats the next time.
+    /// Mount of an RPC client. `None` for a client without a name yet: a mount that was just made is in mountstats at the next reading.
     fn key(
         &mut self,
         id: (u32, u64),
@@ -147,13 +147,13 @@ impl ClientView {
         Some(key)
     }
 
-    /// Adds what came since the last reading to the mounts of these device numbers, which may be another mount's later.
+    /// Adds recalls since the last reading to the mounts of these device numbers, which may be another mount's later.
     fn recalled(&mut self, map: &Map, by_dev: &BTreeMap<u32, MountKey>) {
         let all = self.ended.recalls.get_or_insert(0);
         for dev in map.keys::<u32>() {
             let n = map.value::<u64>(&dev).unwrap_or(0);
             let last = self.recalls.insert(dev, n).unwrap_or(0);
-            // A table of a probe that was attached anew begins at 0.
+            // The table of a probe that was attached again begins at 0.
             let came = if n >= last { n - last } else { n };
             match by_dev.get(&dev).filter(|_| dev != 0) {
                 Some(key) => self.ended.mounts.entry(key.clone()).or_default().recalls += came,
@@ -162,7 +162,7 @@ impl ClientView {
         }
     }
 
-    /// The same by the kernel's sums for each mount.
+    /// Reads the kernel's sums for each mount in place of the probe.
     pub fn read_mountstats(&mut self, s: &mut Snapshot) {
         s.gauge(&f::VIEW_SOURCE_INFO, ["mountstats"], 1.0);
         let totals = of_mountstats(&mountstats::read(), &Mounts::read());
@@ -170,14 +170,14 @@ impl ClientView {
     }
 }
 
-/// What is mounted by NFS, by device number.
+/// Sources of NFS mounts, by device number.
 fn nfs_sources() -> BTreeMap<u32, String> {
     let mounts = Mounts::read();
     let nfs = mounts.iter().filter(|m| m.fs == "nfs" || m.fs == "nfs4");
     nfs.map(|m| (m.dev, m.source.clone())).collect()
 }
 
-/// Adds a row to what it belongs to.
+/// Adds a row to its mount and its procedure.
 fn add(to: &mut Totals, key: &MountKey, row: &t::client_rpc) {
     let mount = to.mounts.entry(key.clone()).or_default();
     mount.retransmits += row.retransmissions;
@@ -201,7 +201,7 @@ fn add(to: &mut Totals, key: &MountKey, row: &t::client_rpc) {
     });
 }
 
-/// Makes room for another RPC client. False where this process may not.
+/// Makes room for another RPC client. Returns false if this process may not.
 fn give_back(l: &Loaded, n: u32, mounts: &Map, rows: &Map, free: &[u32]) -> bool {
     let maps = ["client_row", "client_free", "client_free_row"].map(|name| l.map(name));
     let [Some(cells), Some(free_mounts), Some(free_rows)] = maps else {
@@ -218,7 +218,7 @@ fn give_back(l: &Loaded, n: u32, mounts: &Map, rows: &Map, free: &[u32]) -> bool
     mounts.zero(n) && free_mounts.queue_row(n)
 }
 
-/// Sums by mount; one that is mounted in several places counts once.
+/// Sums by mount; a file system that is mounted in several places counts once.
 fn of_mountstats(stats: &[MountStats], mounts: &Mounts) -> Totals {
     let mut all = Totals::default();
     let mut seen = BTreeSet::new();

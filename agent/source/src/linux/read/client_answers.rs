@@ -11,13 +11,13 @@ use nfscope_model::{Snapshot, family as f};
 use nfscope_probes::types as t;
 use std::collections::BTreeMap;
 
-/// Series of rows that were removed, at most. With as many rows in the table, 512.
+/// Limit of series of rows that were removed. With as many rows in the table there are 512.
 const MOST_REMOVED: usize = 256;
 
-/// A client and what is counted of it.
+/// A client and the kind of answer that is counted.
 type Answer = (String, What);
 
-/// Answers that a row counts.
+/// Kinds of answers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     /// Answers, by version, operation and status.
@@ -72,7 +72,7 @@ impl ClientAnswers {
         all
     }
 
-    /// Keeps what rows have counted up to their removal. Where these are too many, all begin at 0 again, but for what came after it was
+    /// Keeps the counts of rows that were removed. If there are too many, all begin at 0 again, except for counts after the last reading,
     /// `told`.
     fn keep(&mut self, removed: Vec<(Answer, u64)>, told: &BTreeMap<Answer, u64>) {
         self.0 = self.with(removed);
@@ -85,7 +85,7 @@ impl ClientAnswers {
     }
 }
 
-/// How a row is told; `None` for what is told of no client.
+/// Client and kind of answer of a row; `None` for a row without a series.
 fn answer(key: &t::client_answer_key, build: Build) -> Option<Answer> {
     let client = client_name(key.client);
     if key.row == t::op_row::OP_ROWS.0 {
@@ -150,7 +150,7 @@ mod tests {
     fn rows_that_are_removed_take_no_count_with_them() {
         let mut answers = ClientAnswers::default();
         let told = answers.with(vec![locks(1, 3), locks(2, 5)]);
-        // Another answer came between the reading and the removal.
+        // A row may count another answer between the reading and its removal.
         answers.keep(vec![locks(1, 4), locks(2, 5)], &told);
         let all = answers.with(vec![locks(1, 2), locks(3, 1)]);
         let all: Vec<_> = all.into_values().collect();
@@ -165,7 +165,7 @@ mod tests {
             let told = answers.with(rows(7));
             answers.keep(rows(8), &told);
         }
-        // Answers of the first clients were all told; the last answer of each other client was not.
+        // Answers of the first clients had all been published; the last answer of each other client had not.
         assert_eq!(answers.0.len(), 190);
         assert!(answers.0.values().all(|n| *n == 1));
     }

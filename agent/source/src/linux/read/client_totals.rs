@@ -1,4 +1,4 @@
-//! What a client's mounts have done, and under which names it is published: so many mounts and so many procedures have series of
+//! Counts of a client's mounts, and the names under which they are published. A limited number of mounts and procedures have series of
 //! their own, in the order in which they were first seen, so that no counter ever moves from one name to another.
 
 use nfscope_model::family as f;
@@ -21,14 +21,14 @@ pub struct MountKey {
     pub version: String,
 }
 
-/// One procedure of a mount. Seconds.
+/// A procedure of a mount. Times are seconds.
 #[derive(Debug, Clone)]
 pub struct OpTotals {
     pub rpcs: u64,
     pub backlog: f64,
     pub round_trip: f64,
     pub execute: f64,
-    /// The same time one by one; empty where only sums are known.
+    /// Times of single RPCs; empty if only sums are known.
     pub durations: Histogram,
 }
 
@@ -54,7 +54,7 @@ impl OpTotals {
     }
 }
 
-/// What is counted for a mount as a whole.
+/// Counts of a mount as a whole.
 #[derive(Debug, Clone)]
 pub struct MountTotals {
     pub backlog: Histogram,
@@ -115,7 +115,7 @@ pub struct Totals {
     pub recalls: Option<u64>,
 }
 
-/// Who has series of their own.
+/// Mounts and procedures with series of their own.
 #[derive(Debug, Default)]
 pub struct Names {
     mounts: BTreeSet<MountKey>,
@@ -150,7 +150,7 @@ impl Names {
 }
 
 impl Totals {
-    /// Adds what others have counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Totals) {
         for (key, mount) in &other.mounts {
             self.mounts.entry(key.clone()).or_default().add(mount);
@@ -163,7 +163,7 @@ impl Totals {
         }
     }
 
-    /// The same with [`OTHER`] for those without series of their own.
+    /// Counts by published name: [`OTHER`] for mounts and procedures without series of their own.
     fn named(&self, names: &mut Names) -> Totals {
         let mut all = Totals {
             recalls: self.recalls,
@@ -178,7 +178,7 @@ impl Totals {
         all
     }
 
-    /// Fills a snapshot. `each`: RPCs are known one by one, not as sums alone.
+    /// Fills a snapshot. `each`: the times of single RPCs are known, not only sums.
     pub fn publish(&self, names: &mut Names, each: bool, s: &mut Snapshot) {
         let all = self.named(names);
         for ((key, op), total) in &all.ops {
@@ -294,7 +294,7 @@ mod tests {
         let recalls: f64 = s.numbers(&f::VIEW_RECALLS).map(|(_, n)| n).sum();
         assert_eq!(recalls, 83.0);
         assert_eq!(s.value(&f::VIEW_RECALLS, [OTHER, OTHER]), Some(53.0));
-        // The lowest of the mounts that share a name.
+        // The lowest time of the mounts that share a name.
         let network = s.value(&f::VIEW_NETWORK, [OTHER, OTHER]);
         assert!(network > Some(0.001), "{network:?}");
     }

@@ -1,7 +1,7 @@
-//! Connections of the NFS server: what is open, what the kernel's limit is for, and why those ended that are closed.
+//! Connections of the NFS server: open ones, the kernel's limit, and the reasons for which connections were closed.
 //!
-//! What is open is counted in the server's own lists (`svc_serv`, net/sunrpc), at each reading. What came and went is counted by
-//! programs at the events themselves.
+//! Open connections are counted in the server's own lists (`svc_serv`, net/sunrpc), at each reading. Programs count accepted and closed
+//! ones at the events.
 
 use super::transports;
 use super::unacknowledged::Stalled;
@@ -18,20 +18,20 @@ const CLOSED_BY: [&str; 5] = ["client", "limit", "idle", "error", "shutdown"];
 /// The kernel's own limit of connections without a valid file handle (svc_check_conn_limits() from 6.12 on).
 const UNPROVEN: u32 = 64;
 
-/// What is known here.
+/// Data on connections that this host gives.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
-    /// Accepted connections are seen.
+    /// True if accepted connections are counted.
     pub accepted: bool,
-    /// Closed ones are, and why.
+    /// True if closed connections and their reasons are counted.
     pub closed: bool,
-    /// The limit is for connections without a valid file handle alone.
+    /// True if the limit is for connections without a valid file handle alone.
     pub limits_unproven: bool,
-    /// Clients that have series of their own at most.
+    /// Limit of clients that have series of their own.
     pub most_clients: usize,
 }
 
-/// Adds the connections. Nothing of what is open where no server runs here, or its threads are in another process namespace.
+/// Adds the connections. Open ones are missing if no server runs here, or its threads are in another process namespace.
 pub fn read(l: &Loaded, told: Told, stalled: &mut Stalled, s: &mut Snapshot) {
     let now = transports::now(l);
     if let Some(now) = &now {
@@ -73,14 +73,14 @@ fn add_open(now: &t::transports_now, told: Told, s: &mut Snapshot) {
         false => "all",
     };
     let limit = f64::from(limit(now, told.limits_unproven));
-    // Signed, as the kernel has it: its count can fall below zero.
+    // The value is signed, as in the kernel: its count can fall below zero.
     let limited = f64::from(now.limited as i32);
     s.gauge(&f::LIMITED_CONNECTIONS, [which], limited);
     s.gauge(&f::CONNECTION_LIMIT, [which], limit);
     s.counter(&f::LISTENER_DROPS, [], now.drops as f64);
 }
 
-/// svc_check_conn_limits() in net/sunrpc/svc_xprt.c.
+/// Limit of connections, as in svc_check_conn_limits() in net/sunrpc/svc_xprt.c.
 fn limit(now: &t::transports_now, unproven: bool) -> u32 {
     match (now.most, unproven) {
         (0, true) => UNPROVEN,

@@ -1,4 +1,4 @@
-//! What the probes counted beside what the kernel counted by itself.
+//! Counts of the probes beside the kernel's own counts.
 
 use super::nfsd::Timed;
 use crate::linux::host::procfs::KernelCounts;
@@ -6,7 +6,7 @@ use crate::linux::load::object::Loaded;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 
-/// From one reading to the next. A new one for a probe that attaches anew.
+/// Values from one reading to the next. A probe that attaches again gets new ones.
 #[derive(Debug, Default)]
 pub struct Coverage {
     figures: [Figure; FIGURES],
@@ -15,24 +15,24 @@ pub struct Coverage {
 /// NFSv3 procedures, NFSv4 operations, RPC calls, bytes read, bytes written.
 const FIGURES: usize = 5;
 
-/// One of the kernel's counts.
+/// A count of the kernel.
 #[derive(Debug, Default, Clone, Copy)]
 struct Figure {
-    /// As it was read last; `None` before the first reading.
+    /// Value of the last reading; `None` before the first reading.
     read: Option<u64>,
-    /// What it has grown by since the probes attached.
+    /// Growth since the probes attached.
     grown: u64,
-    /// What was published of it last. It never falls.
+    /// Value that was published last. It never falls.
     published: u64,
-    /// Whether it has the requests to servers of other network namespaces in it, too; `None` as long as that is not known.
+    /// True if the count includes requests to servers of other network namespaces; `None` as long as that is not known.
     of_all: Option<bool>,
 }
 
-/// Requests elsewhere from which on a count tells whether they are in it.
+/// Number of requests elsewhere from which on a count shows if it includes them.
 const TELLING: u64 = 1000;
 
-/// How far a counter has gone that may have 32 bits: `unsigned int` of struct svc_stat (include/linux/sunrpc/stats.h), and on 32-bit
-/// machines and old kernels others.
+/// Growth of a counter that may have 32 bits: `unsigned int` of struct svc_stat (include/linux/sunrpc/stats.h), and other counters on
+/// 32-bit machines and old kernels.
 fn gone(from: u64, to: u64) -> u64 {
     const WRAP: u64 = 1 << 32;
     match to.checked_sub(from) {
@@ -43,7 +43,7 @@ fn gone(from: u64, to: u64) -> u64 {
 }
 
 impl Figure {
-    /// What the kernel counted, as near to `timed` as the readings before and after it allow: its requests go on meanwhile.
+    /// Returns the kernel's count, as near to `timed` as the readings before and after it allow: the kernel serves requests meanwhile.
     fn counted(&mut self, start: u64, around: [u64; 2], timed: u64, elsewhere: u64) -> u64 {
         self.grown += gone(self.read.unwrap_or(start), around[0]);
         self.read = Some(around[0]);
@@ -57,7 +57,7 @@ impl Figure {
         let counted = match self.of_all {
             Some(false) => here,
             Some(true) => all,
-            // What fits.
+            // The value nearest to `timed` with or without the requests elsewhere.
             None => timed.clamp(beside(least), most),
         };
         self.published = self.published.max(counted);
@@ -74,13 +74,14 @@ impl Coverage {
             figure.counted(of(start), around.map(of), timed, elsewhere)
         };
         let [v3, v4, rpcs, io @ ..] = &mut self.figures;
-        // One count of NFSv3 procedures for all network namespaces (net/sunrpc/svc.c, vs_count), and of RPC calls before 6.9.
+        // The kernel has a single count of NFSv3 procedures for all network namespaces (net/sunrpc/svc.c, vs_count), and of RPC calls
+        // before 6.9.
         let v3 = count(v3, timed.v3, timed.elsewhere_v3, &KernelCounts::v3);
         let v4 = count(v4, timed.v4, 0, &KernelCounts::v4);
         for (version, timed, counted) in [("3", timed.v3, v3), ("4", timed.v4, v4)] {
             s.counter(&f::KERNEL_OPS, [version], counted as f64);
             s.counter(&f::TIMED_OPS, [version], timed as f64);
-            // Nothing to cover says nothing about coverage.
+            // A server without operations has no coverage.
             if counted > 0 {
                 s.gauge(&f::COVERAGE, [version], timed as f64 / counted as f64);
             }
@@ -105,7 +106,7 @@ mod tests {
         let mut figure = Figure::default();
         assert_eq!(figure.counted(100, [150, 160], 55, 0), 55);
         assert_eq!(figure.counted(100, [200, 200], 70, 0), 100);
-        // Never less than before.
+        // The published count never falls.
         assert_eq!(figure.counted(100, [200, 200], 40, 0), 100);
     }
 
@@ -124,9 +125,9 @@ mod tests {
         assert_eq!(all.counted(0, [150, 150], 100, 50), 100);
         assert_eq!(all.counted(0, [5200, 5200], 200, 5000), 200);
         assert_eq!(all.of_all, Some(true));
-        // Ten are lost from here on.
+        // The probes miss ten requests from here on.
         assert_eq!(all.counted(0, [5310, 5310], 300, 5000), 310);
-        // One with a count for each.
+        // A kernel with a count for each network namespace.
         let mut own = Figure::default();
         assert_eq!(own.counted(0, [210, 210], 200, 5000), 210);
         assert_eq!(own.of_all, Some(false));

@@ -1,4 +1,4 @@
-//! What every reader needs: histograms from rows, and series about the probes' own maps.
+//! Functions that all readers need: histograms from rows, and series about the probes' own maps.
 
 pub use crate::clock::monotonic_ns;
 use crate::linux::load::maps::Map;
@@ -8,7 +8,7 @@ use nfscope_model::family as f;
 use nfscope_model::{Histogram, Scheme, Snapshot};
 use nfscope_probes::TimeHist;
 
-/// Durations.
+/// Converts a row of durations.
 pub fn time(row: &impl TimeHist) -> Histogram {
     let (ns, counts) = row.parts();
     let mut h = Histogram::new(Scheme::TIME);
@@ -17,7 +17,7 @@ pub fn time(row: &impl TimeHist) -> Histogram {
     h
 }
 
-/// Buckets of a size or count.
+/// Converts buckets of a size or count.
 pub fn sizes(scheme: Scheme, counts: &[u64], sum: u64) -> Histogram {
     let mut h = Histogram::new(scheme);
     h.counts.copy_from_slice(counts);
@@ -25,7 +25,7 @@ pub fn sizes(scheme: Scheme, counts: &[u64], sum: u64) -> Histogram {
     h
 }
 
-/// Text of the kernel's: bytes up to the first zero.
+/// Text of the kernel: bytes up to the first zero.
 pub fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
     lossless::text(&bytes[..end])
@@ -44,7 +44,7 @@ pub fn lost(l: &Loaded, map: &str, probe: &str, s: &mut Snapshot, events: &[(&st
     }
 }
 
-/// How full a map is.
+/// Adds the number of entries and the capacity of a map.
 pub fn fill(map: &Map, entries: usize, name: &str, s: &mut Snapshot) {
     s.gauge(&f::MAP_ENTRIES, [name], entries as f64);
     s.gauge(&f::MAP_CAPACITY, [name], f64::from(map.capacity()));
@@ -69,7 +69,7 @@ mod tests {
                 edge + 1
             );
         }
-        // Objectives: exact, and nothing else differs from the plain schema.
+        // Powers of ten, for objectives, are exact; all other edges are those of the plain schema.
         for (ns, seconds) in [
             (100_000, 1e-4),
             (1_000_000, 0.001),
@@ -97,7 +97,7 @@ mod tests {
                 .unwrap_or(Scheme::TIME.len - 1);
             assert_eq!(nfscope_probes::time_bucket(ns), want, "{ns} ns");
         }
-        // The first and the last nanosecond of each cell, and what is above all edges.
+        // The test has the first and the last nanosecond of each cell, and values above all edges.
         let cells = (0..36).flat_map(|e| (0..16u64).map(move |m| (1u64 << e) + ((m << e) >> 4)));
         for ns in cells.flat_map(|least| [least - 1, least, least + 1]) {
             let want = edges.iter().filter(|&&e| e < ns).count();

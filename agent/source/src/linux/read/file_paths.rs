@@ -1,7 +1,7 @@
 //! Paths of files by their handles, for a break-down by file.
 //!
-//! A thread of its own asks the kernel, because a file system may have to read its disk for an answer: whoever reads the probes only
-//! looks at what has been told. The thread has the right to read and no other, and ends with the break-down.
+//! A thread of its own asks the kernel, because a file system may have to read its disk for an answer. The reading of the probes only
+//! collects finished answers. The thread has the right to read and no other, and ends with the break-down.
 
 use crate::bounded;
 use crate::linux::host::capabilities;
@@ -18,12 +18,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Files that wait for the thread. They are asked for once a second, so that no more are looked up in one.
+/// Files that wait for the thread. Requests come once a second, so that no more files are looked up in a second.
 const MOST_WAITING: usize = 256;
 /// Files whose paths are kept, and bytes of a path.
 const MOST_KNOWN: usize = 4096;
 const MOST_BYTES: usize = 1024;
-/// A path is looked up again after this time, because files are renamed; and forgotten after twice as long without operations.
+/// Time after which a path is looked up again, because files are renamed. After twice that time without operations the path is forgotten.
 const FRESH: Duration = Duration::from_secs(10);
 
 const TOO_MANY: &str = "more files are in use than paths are looked up for";
@@ -34,14 +34,15 @@ const NO_NAME: &str = "the kernel has it without a name: nobody has looked it up
 pub struct Handle {
     kind: u8,
     id: Vec<u8>,
-    /// Its inode number, where the layout of the handle is known.
+    /// Inode number of the file, if the layout of the handle is known.
     inode: Option<u64>,
 }
 
 impl Handle {
-    /// `inode`: its inode number, where the layout of the handle is known. `None` where a part of the handle is missing.
+    /// Makes the handle of a file. `inode` is its inode number, if the layout of the handle is known. `None` if a part of the handle is
+    /// missing.
     pub fn new(file: &FileId, inode: Option<u64>) -> Option<Handle> {
-        // Of btrfs, a handle with the directory is longer than what is kept. It begins with the handle of the file (fs/btrfs/export.h).
+        // On btrfs a handle with the directory is longer than the kept part. It begins with the handle of the file (fs/btrfs/export.h).
         let (kind, id) = match (file.kind, file.id.get(..20)) {
             (0x4e | 0x4f, Some(alone)) if inode.is_some() => (0x4d, alone),
             (kind, _) => (kind, Some(file.id).filter(|id| id.len() == file.size)?),
@@ -57,7 +58,7 @@ impl Handle {
 struct Known {
     handle: Handle,
     path: FilePath,
-    /// When it was asked for; later than `told` while it is looked up.
+    /// Time of the request; later than `told` while the path is looked up.
     asked: Instant,
     told: Option<Instant>,
     used: Instant,
@@ -65,7 +66,7 @@ struct Known {
 
 type Told = (FileKey, FilePath);
 
-/// What is known, and who finds out.
+/// Known paths, and the channels to the thread that finds them.
 pub struct FilePaths {
     ask: SyncSender<(FileKey, Handle)>,
     told: Receiver<Told>,
@@ -76,7 +77,7 @@ impl FilePaths {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Fails if the system gives no thread.
     pub fn start() -> io::Result<FilePaths> {
         let (ask, asked) = sync_channel(MOST_WAITING);
         let (tell, told) = channel();
@@ -90,7 +91,7 @@ impl FilePaths {
         })
     }
 
-    /// What has been told since the last call.
+    /// Paths that were found since the last call.
     pub fn news(&mut self) -> Vec<Told> {
         let now = Instant::now();
         let news: Vec<_> = self.told.try_iter().collect();
@@ -110,7 +111,7 @@ impl FilePaths {
         if let Some(known) = self.known.get_mut(key) {
             known.used = now;
             let waits = known.told.is_none_or(|told| told < known.asked);
-            // The number may be another file's by now.
+            // The inode number may belong to another file by now.
             let other = known.handle != handle;
             let old = other || now - known.asked >= FRESH;
             if !waits && old && self.ask.try_send((key.clone(), handle.clone())).is_ok() {
@@ -139,13 +140,13 @@ impl FilePaths {
     }
 }
 
-/// Answers until nobody asks any more.
+/// Answers requests until the channel closes.
 fn run(asked: &Receiver<(FileKey, Handle)>, tell: &Sender<Told>) {
     let confined = capabilities::keep_reading();
     for (key, handle) in asked {
         let path = match &confined {
             Ok(()) => look_up_within(&key.0, handle),
-            // Not with rights that it does not need.
+            // The thread refuses to work with rights that it does not need.
             Err(why) => Err(format!("{why:#}")),
         };
         let path = path.map_or_else(
@@ -158,7 +159,8 @@ fn run(asked: &Receiver<(FileKey, Handle)>, tell: &Sender<Told>) {
     }
 }
 
-/// Answer of a thread of its own, which has the rights of this one: an export that does not answer delays files of the others once.
+/// Looks up a path in a thread of its own, which has the rights of this one: an export that does not answer delays files of the others only
+/// once.
 fn look_up_within(export: &str, handle: Handle) -> Result<String, String> {
     let (path, name) = (lossless::path(export), export.to_owned());
     let ask = move || Ok(look_up(&name, &handle));
@@ -182,7 +184,7 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
     let is = file.metadata().map_err(known)?;
     let right = match handle.inode {
         Some(inode) => is.ino() == inode,
-        // Another file system would have made another handle of it.
+        // Another file system would have made another handle of the file.
         None => {
             let same = |(kind, id)| (kind, id) == (handle.kind, handle.id.clone());
             handle_of(&file).is_ok_and(same)
@@ -192,7 +194,8 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
         return Err("another file system has the path of its export here".to_owned());
     }
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(known)?;
-    // A file without a name has `/` there, a removed one some words behind its name, and one below another mount the path of something else.
+    // The kernel gives `/` for a file without a name, adds words behind the name of a removed file, and for a file below another mount
+    // gives the path of another file.
     let there = fs::symlink_metadata(&path).ok();
     if there.is_none_or(|there| (there.dev(), there.ino()) != (is.dev(), is.ino())) {
         return Err(no_path(is.nlink(), &path).to_owned());
@@ -203,7 +206,7 @@ fn look_up(export: &str, handle: &Handle) -> Result<String, String> {
     Ok(lossless::of_path(&path))
 }
 
-/// Why what the kernel names is no path of the file: its links, and what the kernel said.
+/// Reason why the kernel's path is none of the file, from the number of links and the path.
 fn no_path(links: u64, said: &Path) -> &'static str {
     match (links, said == Path::new("/")) {
         (0, _) => "it is in use, and has been removed",
@@ -248,7 +251,7 @@ mod tests {
         );
     }
 
-    /// Waits until it is told.
+    /// Waits until the path is found.
     fn told(paths: &mut FilePaths, key: &FileKey, handle: &Handle) -> FilePath {
         loop {
             let path = paths.path(key, handle.clone());
@@ -292,7 +295,7 @@ mod tests {
             ..of_file.clone()
         };
         assert_eq!(look_up(export, &unread), found(&moved));
-        // By the thread, which tells once and again.
+        // Paths are found by the thread, which reports each once.
         let mut paths = FilePaths::start().unwrap();
         let key: FileKey = (export.to_owned(), of_file.inode.unwrap().to_string());
         assert_eq!(paths.path(&key, of_file.clone()), FilePath::Coming);
@@ -305,7 +308,7 @@ mod tests {
         assert_eq!(look_up(export, &of_file), Err("it is gone".to_owned()));
         assert_eq!(no_path(1, Path::new("/")), NO_NAME);
         assert!(no_path(1, &moved).contains("another file"));
-        // Below an export and with a name in another encoding.
+        // The export and the name are in another encoding.
         let odd = root.join(lossless::path("caf\\xe9/\\x5cxff \\xff"));
         fs::create_dir(odd.parent().unwrap()).unwrap();
         fs::write(&odd, "").unwrap();
@@ -322,7 +325,7 @@ mod tests {
 
     #[test]
     fn no_more_files_are_asked_for_than_there_is_room() {
-        // Nobody looks them up.
+        // The test has no thread that looks files up.
         let (ask, asked) = sync_channel(MOST_WAITING);
         let (tell, told) = channel();
         let mut paths = FilePaths {
@@ -347,7 +350,7 @@ mod tests {
             paths.path(&key(3), handle.clone()),
             FilePath::Is("/a/3".into())
         );
-        // Nothing is asked for twice while it is known, or on its way; another file of the same number is.
+        // A file is not requested again while its path is known or being looked up; another file with the same number is.
         paths.path(&key(4), handle);
         assert_eq!(asked.try_iter().count(), 0);
         let another = of(&[2; 8]);
@@ -364,7 +367,7 @@ mod tests {
         let with_parent = Handle::new(&kept(0x4e, 32), Some(1)).unwrap();
         assert_eq!((with_parent.kind, with_parent.id.len()), (0x4d, 20));
         assert_eq!(Handle::new(&kept(0x82, 24), Some(1)).unwrap().id.len(), 24);
-        // CephFS has a type of btrfs for files of snapshots, and others have longer handles.
+        // CephFS has a type of btrfs for files of snapshots; other handles are longer than the kept part.
         assert_eq!(Handle::new(&kept(0x4e, 28), None), None);
         assert_eq!(Handle::new(&kept(0xf8, 52), None), None);
     }

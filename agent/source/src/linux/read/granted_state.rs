@@ -1,5 +1,5 @@
-//! What the NFSv4 server has granted and taken back, as the probes count it: delegations, layouts, recalls, and when the
-//! laundromat ran last. What clients hold just now is in [`nfs4_state`](crate::linux::host::nfs4_state).
+//! State that the NFSv4 server has granted and taken back, as the probes count it: delegations, layouts, recalls, and the last run of the
+//! laundromat. The state that clients hold at the moment is in [`nfs4_state`](crate::linux::host::nfs4_state).
 
 use super::decode::{fill, monotonic_ns, seconds, time};
 use super::top_k::client_name;
@@ -18,7 +18,7 @@ const KINDS: [&str; 2] = ["delegation", "layout"];
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Pending {
     count: u64,
-    /// Since when the oldest one is under way; 0: none.
+    /// Begin of the oldest recall; 0 without one.
     since: u64,
 }
 
@@ -31,7 +31,7 @@ impl Pending {
     }
 }
 
-/// Adds the families of which `attached` says that their programs run: unknown is not zero. At most so many clients have series.
+/// Adds the families whose programs are `attached`: unknown is not zero. At most `most_clients` clients have series.
 pub fn read(l: &Loaded, attached: &dyn Fn(&str) -> bool, most_clients: usize, s: &mut Snapshot) {
     let maps = ["nfsd_state", "nfsd_recalls", "nfsd_holder"].map(|name| l.map(name));
     let [Some(rows), Some(recalls), Some(holders)] = maps else {
@@ -134,7 +134,7 @@ fn pending(recalls: &Map, s: &mut Snapshot) -> ([Pending; 2], BTreeMap<[u64; 2],
     (all, by_client)
 }
 
-/// Series of those with the longest recalls.
+/// Adds series of the clients with the longest recalls.
 fn clients(
     holders: &Map,
     pending: &BTreeMap<[u64; 2], Pending>,
@@ -168,17 +168,17 @@ fn clients(
             s.counter(&f::CLIENT_LAYOUTS, [&name], row.layouts as f64);
         }
     }
-    // Those that come after find room. Each begins at 0 again.
+    // Later clients need room: the table is cleared, and each client begins at 0 again.
     if keys.len() >= holders.capacity() as usize * 3 / 4 {
         holders.clear();
     }
 }
 
-/// When the laundromat ran last; `None` where it has not run since the probes attached, or no server runs.
+/// Last run of the laundromat; `None` if it has not run since the probes attached, or no server runs.
 pub fn laundromat(l: &Loaded) -> Option<Laundromat> {
     let last = l.map("nfsd_laundry")?.value::<t::state_laundry>(&0u32)?;
     if procfs::no_server_runs() {
-        // What ran last was of a server that has stopped.
+        // The last run belongs to a server that has stopped.
         l.map("nfsd_laundry")?.zero(0);
         return None;
     }
@@ -227,7 +227,7 @@ mod tests {
             (hangs.idle_seconds, hangs.running_seconds),
             (Some(59.0), Some(30.0))
         );
-        // Its beginning was not seen.
+        // The beginning of the run was not seen.
         assert_eq!(at(0, 99_000_000_000).unwrap().idle_seconds, Some(1.0));
         // The first run that was seen has not ended.
         let first = at(70_000_000_000, 0).unwrap();

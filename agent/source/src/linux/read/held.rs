@@ -1,7 +1,7 @@
-//! Requests in hand that are old: what is stuck shows here before it shows in any histogram, which counts ends.
+//! Old requests in hand: a stuck request shows here before it shows in any histogram, which counts ends.
 //!
-//! Probe nfsd keeps a record of each thread's request; [`nfsd_request`](nfscope_probes::types::request_record) says since when.
-//! A reading looks at every record, and only at those of old requests any closer.
+//! Probe nfsd keeps a record of each thread's request; [`nfsd_request`](nfscope_probes::types::request_record) has its begin. A reading
+//! looks at every record, and in detail only at those of old requests.
 
 use super::decode::{monotonic_ns, seconds};
 use super::nfsd::op_name;
@@ -16,29 +16,29 @@ use nfscope_model::{HeldRequest, HeldRequests, Snapshot};
 use nfscope_probes::types as t;
 use std::time::Duration;
 
-/// Younger requests are not reported. Long enough that no record is looked at twice on a healthy server.
+/// Age from which requests are reported. It is long enough that no record of a healthy server is read twice.
 const MIN_SECONDS: f64 = 0.5;
-/// So many are described in a snapshot; the rest is counted.
+/// Limit of requests that are described in a snapshot; the others are counted.
 const MOST: usize = 32;
-/// The same where somebody asks for all of them.
+/// Limit of requests that are described when all are asked for.
 const MOST_ASKED_FOR: usize = 1024;
 
-/// `PENDING_AT_A_TIME` of lib/pending.h: connections that one run of the program looks at.
+/// `PENDING_AT_A_TIME` of nfsd/pending.h: connections that one run of the program looks at.
 const PENDING_AT_A_TIME: usize = 64;
 
-/// A quarter of a mebibyte.
+/// Records that are mapped at a time: a quarter of a mebibyte.
 const RECORDS_AT_A_TIME: u32 = 1024;
 
 /// `DISK` of wait_kind.h.
 const DISK: u8 = 2;
-/// `THROTTLE` of wait_kind.h, and what follows it.
+/// `THROTTLE` of wait_kind.h; the other rare waits follow it.
 const THROTTLE: u8 = 4;
 /// `enum stage` of lib/request.h.
 const DEQUEUED: u8 = 1;
 const RUNNING: u8 = 2;
 const REPLYING: u8 = 3;
 
-/// Adds the old requests in hand, the oldest first, and how many of them are stuck. `phases`: waits are told apart here.
+/// Adds the old requests in hand, the oldest first, and the number of stuck ones. `phases`: the kinds of waits are distinguished.
 pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
     let Some(old) = old_requests(l, MIN_SECONDS) else {
         return;
@@ -48,7 +48,7 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
     let mut oldest = [0.0f64; WAITS.len()];
     for (since, r) in old {
         let age = seconds(now.saturating_sub(since));
-        // The thread has ended, or it waits for work and the end of its request was not seen.
+        // A thread in state idle waits for work, and the end of its request was not seen. A thread without a state has ended.
         let Some(state) = task::state(r.tid).filter(|state| *state != task::State::Idle) else {
             continue;
         };
@@ -65,7 +65,7 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
         let measured = match *name {
             "upcall" | "reply" => true,
             "unknown" => !phases,
-            // Most servers never have these.
+            // Most servers never have these waits.
             "throttle" | "recall" | "reclaim" => oldest[i] > 0.0,
             _ => phases,
         };
@@ -76,7 +76,7 @@ pub fn read(l: &Loaded, exports: &mut Exports, phases: bool, s: &mut Snapshot) {
     }
 }
 
-/// The records of requests that are at least so old, and since when each is in hand, the oldest first. `None` without records.
+/// Records of requests that are at least `least` seconds old, with the begin of each, the oldest first. `None` without records.
 fn old_requests(l: &Loaded, least: f64) -> Option<Vec<(u64, t::request_record)>> {
     let places = l.map("nfsd_request")?;
     let now = monotonic_ns();
@@ -86,18 +86,18 @@ fn old_requests(l: &Loaded, least: f64) -> Option<Vec<(u64, t::request_record)>>
         let Some(since) = held_since(&r, now, least) else {
             return;
         };
-        // A record is read a word at a time. That of a request which began or ended meanwhile is another one now.
+        // A record is read a word at a time. The record of a request that began or ended meanwhile is now another one.
         if read().is_some_and(|again| held_since(&again, now, least) == Some(since)) {
             old.push((since, r));
         }
     };
     let all = places.capacity();
     for i in 0..all {
-        // What is mapped counts as memory of the agent's.
+        // Mapped records count as memory of the agent.
         if i % RECORDS_AT_A_TIME == 0 {
             l.unmap();
         }
-        // Its first word is when it was dequeued; most places were never used.
+        // The first word is the time of the dequeue; most places were never used.
         if places.first_word(all, i) != 0 {
             add(&|| places.at(i));
         }
@@ -111,7 +111,7 @@ fn old_requests(l: &Loaded, least: f64) -> Option<Vec<(u64, t::request_record)>>
     Some(old)
 }
 
-/// Every request in hand for longer than `over`.
+/// All requests in hand for longer than `over`.
 pub fn all(l: &Loaded, exports: &mut Exports, phases: bool, over: Duration) -> HeldRequests {
     let mut out = HeldRequests::default();
     let over = over.as_secs_f64();
@@ -155,10 +155,10 @@ pub fn read_pending(l: &Loaded, s: &mut Snapshot) {
     s.gauge(&f::OLDEST_PENDING, [], age);
 }
 
-/// When the thread took the request that it has in hand, if that is at least so long ago.
+/// Time at which the thread took the request that it has in hand, if that is at least `least` seconds ago.
 fn held_since(r: &t::request_record, now: u64, least: f64) -> Option<u64> {
     let held = match r.stage {
-        // Nearly always nothing was there to read. Only a thread that asks mountd counts as busy by then.
+        // A thread that stays in this stage nearly always found nothing to read. Only a thread that asks mountd counts as busy.
         DEQUEUED => r.t_busy > 0,
         RUNNING | REPLYING => true,
         _ => false,
@@ -167,7 +167,7 @@ fn held_since(r: &t::request_record, now: u64, least: f64) -> Option<u64> {
     (r.tid > 0 && held && long && r.t_dequeue > 0).then_some(r.t_dequeue)
 }
 
-/// What its thread waits for, as an index of [`WAITS`].
+/// Cause of the thread's wait, as an index of [`WAITS`].
 fn wait(r: &t::request_record, state: task::State, phases: bool) -> usize {
     let name = match r.stage {
         DEQUEUED => "upcall",
@@ -177,7 +177,7 @@ fn wait(r: &t::request_record, state: task::State, phases: bool) -> usize {
         _ if r.rare >= THROTTLE => RARE.get(usize::from(r.rare - THROTTLE)).unwrap_or(&"lock"),
         _ if r.log_depth > 0 => "log",
         _ if r.disk_depth > 0 => "disk",
-        // Without the scheduler's books the record says what it slept for when it was switched out.
+        // Without the scheduler's books the record has the cause of the sleep from the moment when the thread was switched out.
         _ if r.books == 0 && r.wait_from > 0 && r.off_wait == DISK => "disk",
         _ => "lock",
     };
@@ -217,6 +217,7 @@ fn describe(
         client: client.map(|a| a.to_string()),
         export: handle.and_then(|h| exports.path(h.export).map(str::to_owned)),
         inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
+        xid: (held.map(|h| h.xid).filter(|xid| *xid != 0)).map(u32::from_be),
         stack: task::kernel_stack(r.tid),
     }
 }
@@ -253,13 +254,13 @@ mod tests {
             held_since(&record(RUNNING, now - SECOND / 4), now, 0.5),
             None
         );
-        // A thread that waits for work dequeued long ago, too.
+        // A thread that waits for work dequeued a long time ago, too.
         assert_eq!(held_since(&record(0, 60 * SECOND), now, 0.5), None);
         let mut idle = record(DEQUEUED, 60 * SECOND);
         assert_eq!(held_since(&idle, now, 0.5), None);
         idle.t_busy = 61 * SECOND;
         assert_eq!(held_since(&idle, now, 0.5), Some(60 * SECOND));
-        // An empty place, and a clock that has not come so far.
+        // An empty place, and a time that the clock has not reached.
         assert_eq!(held_since(&t::request_record::default(), now, 0.5), None);
         assert_eq!(held_since(&record(RUNNING, now + SECOND), now, 0.5), None);
     }
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(waits(&|_| {}, State::Running, true), "cpu");
         assert_eq!(waits(&|_| {}, asleep, false), "unknown");
         assert_eq!(waits(&|r| r.disk_depth = 1, asleep, true), "disk");
-        // A log waits for a disk.
+        // A wait for a log includes a wait for a disk.
         let both = |r: &mut t::request_record| (r.log_depth, r.disk_depth) = (1, 1);
         assert_eq!(waits(&both, asleep, true), "log");
         assert_eq!(waits(&|r| r.stage = REPLYING, asleep, true), "reply");

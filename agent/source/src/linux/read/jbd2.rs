@@ -3,7 +3,7 @@
 use super::logs::Log;
 use crate::linux::host::log_types;
 
-/// What probe jbd2 tells; [`logs`](super::logs) reads it.
+/// Log of jbd2 in probe jbd2, for [`logs`](super::logs).
 pub static LOG: Log = Log {
     probe: "jbd2",
     map: "jbd2_log",

@@ -1,4 +1,4 @@
-//! Locks of NFSv3: requests of NLM, their time and what was answered, in all and by client.
+//! Locks of NFSv3: requests of NLM, their time and their answers, in all and by client.
 
 use super::decode::{fill, time};
 use super::top_k::client_name;
@@ -54,7 +54,8 @@ const ANSWERS: [&str; 13] = [
     "cancelled",
 ];
 
-/// A Linux client that waits asks again after 30 s (`NLMCLNT_POLL_TIMEOUT`, fs/lockd/clntproc.c).
+/// Time after which a client without a new request no longer waits for its lock: a Linux client asks again after 30 s
+/// (`NLMCLNT_POLL_TIMEOUT`, fs/lockd/clntproc.c).
 const ASKS_AGAIN: Duration = Duration::from_secs(45);
 
 /// Clients that were told to wait for a lock.
@@ -66,7 +67,7 @@ struct Client {
     blocked: u64,
     /// Locks that were granted, or given up.
     ended: u64,
-    /// The first and the last time that it was told to wait, without a lock that was granted since.
+    /// The first and the last answer that told the client to wait, without a granted lock since.
     told: Option<(Instant, Instant)>,
 }
 
@@ -135,7 +136,7 @@ impl Waiting {
 
 fn add_procedure(procedure: &str, row: &t::lockd_procedure, s: &mut Snapshot) {
     let duration = time(&row.duration);
-    // LOCK and UNLOCK always have series: that there were none is known.
+    // LOCK and UNLOCK always have series, because zero of them is known.
     let usual = ["lock", "unlock"].contains(&procedure);
     if procedure.is_empty() || (duration.count() == 0 && !usual) {
         return;
@@ -168,11 +169,11 @@ mod tests {
         assert_eq!(ages(1, 1, 3), Some(0));
         assert_eq!(ages(31, 2, 3), Some(30));
         assert_eq!(ages(61, 3, 3), Some(60));
-        // The lock, or a program that gives up; the same with one for another program.
+        // The client gets the lock, or its program gives up; the numbers are the same if another program of the client does.
         assert_eq!(ages(62, 3, 4), None);
         assert_eq!(ages(70, 4, 4), Some(0));
         assert_eq!(ages(100, 4, 4), Some(30));
-        // A program that was ended asks no more.
+        // A program that was ended does not ask again.
         assert_eq!(ages(116, 4, 4), None);
     }
 }

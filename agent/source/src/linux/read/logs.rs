@@ -1,8 +1,8 @@
-//! The logs of file systems: rows of the probes jbd2, xfs and btrfs, put together with what is mounted.
+//! Logs of file systems: rows of the probes jbd2, xfs and btrfs, combined with the mounts.
 //!
-//! A volume has series from the first reading that finds it mounted, waited for or not. Mounted is what the file system's
-//! own directory under /sys/fs says, which has every mount of the host, whatever the agent's mount namespace. A row of
-//! a file system that is gone goes too, so that its device can start anew.
+//! A volume has series from the first reading that finds it mounted, even without any wait. Mounts come from the file system's own
+//! directory under /sys/fs, which has every mount of the host, in any mount namespace. The row of a file system that is gone is removed, so
+//! that its device can start again.
 
 use super::decode::{fill, lost, time};
 use crate::linux::host::device_names::DeviceNames;
@@ -16,29 +16,29 @@ use nfscope_probes::types as t;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// A log that a probe of its own looks at, and the programs without which a figure would be short.
+/// A log with a probe of its own, and the programs without which a figure would be incomplete.
 #[derive(Debug)]
 pub struct Log {
-    /// The probe's word.
+    /// Word of the probe.
     pub probe: &'static str,
-    /// Its map of rows.
+    /// Name of its map of rows.
     pub map: &'static str,
-    /// Its map of rare events.
+    /// Name of its map of rare events.
     pub events: &'static str,
-    /// Which file systems have it.
+    /// File systems that have the log.
     pub log_type: &'static LogType,
-    /// What tells how long threads wait for it.
+    /// Programs that measure how long threads wait for it.
     pub wait: &'static [&'static str],
-    /// What tells how long its own writes take.
+    /// Programs that measure how long its own writes take.
     pub commit: &'static [&'static str],
-    /// What tells its bytes; `None`: nothing does.
+    /// Programs that measure its bytes; `None` if there are none.
     pub bytes: Option<&'static [&'static str]>,
 }
 
 /// `enum log_target`.
 const TARGETS: [&str; 2] = ["main", "separate"];
 
-/// What the probes counted for one device.
+/// Counts of the probes for one device.
 #[derive(Default)]
 struct Row {
     fs: String,
@@ -48,7 +48,7 @@ struct Row {
     separate: Option<bool>,
 }
 
-/// Reads those of these logs whose probe is loaded.
+/// Reads the logs whose probe is loaded.
 pub fn read(
     logs: &[&Log],
     loaded: &BTreeMap<&'static str, Loaded>,
@@ -84,7 +84,7 @@ pub fn read(
                 s.gauge(&f::LOG_SEPARATE, labels, f64::from(u8::from(separate)));
             }
             if log.bytes.is_some_and(runs_all) {
-                // A log does not move while its file system is mounted: what the other place has is of an earlier one.
+                // A log does not move while its file system is mounted: the bytes of the other place belong to an earlier one.
                 for (i, target) in TARGETS.iter().enumerate() {
                     if row.separate == Some(i == 1) {
                         let labels = [labels[0], labels[1], target];
@@ -99,13 +99,13 @@ pub fn read(
             ("unmatched", E::EV_LOG_UNMATCHED.0),
         ];
         lost(l, log.events, log.probe, s, &events);
-        // The first of them also reads what is mounted.
+        // The first log also reads the mounts.
         let seconds = start.elapsed().as_secs_f64();
         s.gauge(&f::PROBE_READ_SECONDS, [log.probe], seconds);
     }
 }
 
-/// By volume. Rows of what is no longer mounted are deleted.
+/// Rows by volume. Rows of file systems that are no longer mounted are removed.
 fn rows(
     log: &Log,
     l: &Loaded,
@@ -117,13 +117,13 @@ fn rows(
     let Some(map) = l.map(log.map) else {
         return rows;
     };
-    // First the rows, then what is mounted: a file system that was mounted in between is not taken for gone.
+    // Rows are read before the mounts, so that a file system that was mounted in between does not count as gone.
     let keys = map.keys::<u32>();
     let mounted = mounted_logs(log.log_type, mounts, devices);
     let mut kept = 0;
     for dev in keys {
         let name = devices.name(dev);
-        // Counters until now are of a file system on the device that had the number before.
+        // The counters belong to a file system on the earlier device of this number.
         if devices.replaced(dev) {
             map.remove(&dev);
             continue;
@@ -131,7 +131,7 @@ fn rows(
         let of = mounted.iter().flatten();
         let of = of.into_iter().find(|m| m.devices.contains(&name));
         let mount = log.log_type.at(dev, mounts);
-        // ocfs2 has journals of jbd2 as well, and /sys may not be there.
+        // The row stays without a mount if /sys is not there. ocfs2 is looked up in the mount table: it has journals of jbd2 as well.
         if of.is_none() && mount.is_none() && mounted.is_some() {
             map.remove(&dev);
             continue;
@@ -169,7 +169,7 @@ fn rows(
 /// The figures of a log of which nothing is missing.
 const ALL_FIGURES: &str = "log waits, commits and bytes";
 
-/// What the probes tell of the log of a file system of this type: whether that is all, and in words.
+/// Figures of the log of a file system of this type that are measured: true if all are, and a text.
 pub fn measured(
     logs: &[&Log],
     fs: &str,

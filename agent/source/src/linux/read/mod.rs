@@ -1,12 +1,11 @@
-//! Maps and kernel counters into a snapshot: one file for each probe's word, each by the map types of
-//! `nfscope_probes::types`.
+//! Reads maps and kernel counters into a snapshot: one file for each probe's word, by the map types of `nfscope_probes::types`.
 //!
-//! [`nfsd`] has the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] name what [`logs`]
-//! reads for all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand.
-//! [`decode`] has what every reader needs; [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
-//! operations and its tables of what somebody asks for; [`file_paths`] names the files of these; [`connections`] reads the server's own
-//! lists, and [`unacknowledged`] the replies on them that clients do not take; [`client_answers`] has answers by client;
-//! [`lockd`] has the locks of NFSv3; [`granted_state`] reads what it counts of delegations and layouts; [`probe_runs`] is about the programs themselves.
+//! [`nfsd`] reads the time that probe sched measures for its operations. [`jbd2`], [`xfs`] and [`btrfs`] describe their logs, and [`logs`]
+//! reads all of them. [`client`] reads both probes of this host's own mounts. [`held`] reads nfsd's records of requests in hand. [`decode`]
+//! has the functions that all readers need. [`top_k`], [`slow_ops`] and [`breakdown`] read nfsd's tables of clients, its ring of slow
+//! operations and its tables of a break-down; [`file_paths`] finds the paths of these files. [`connections`] reads the server's own lists,
+//! and [`unacknowledged`] the replies on them that clients do not take. [`client_answers`] has answers by client, [`lockd`] the locks of
+//! NFSv3, and [`granted_state`] delegations and layouts. [`probe_runs`] reads the runs of the programs themselves.
 
 pub mod block;
 pub mod breakdown;
@@ -34,7 +33,7 @@ pub mod unsafe_writes;
 pub mod xfs;
 pub mod zfs;
 
-/// Logs with a probe of their own, but for ZFS's.
+/// Logs with a probe of their own, without the intent log of ZFS.
 pub static LOGS: [&logs::Log; 3] = [&jbd2::LOG, &xfs::LOG, &btrfs::LOG];
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! NFS operations, requests and threads, and what the kernel's NFS server counts by itself. The phases of operations are
-//! measured by probe sched, which adds to the rows of probe nfsd and has no map of its own.
+//! NFS operations, requests and threads, and the own counts of the kernel's NFS server. Probe sched measures the phases of operations: it
+//! adds to the rows of probe nfsd and has no map of its own.
 
 use super::decode::{lost, monotonic_ns, seconds, sizes, time};
 use crate::linux::host::procfs::{self, KernelCounts};
@@ -13,16 +13,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 
-/// What the probes counted, to compare with what the kernel counted.
+/// Counts of the probes, for a comparison with the kernel's counts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Timed {
     /// NFSv3 procedures.
     pub v3: u64,
     /// NFSv4 component ops with a number of the RFCs.
     pub v4: u64,
-    /// Requests to servers in other network namespaces,
+    /// Requests to servers in other network namespaces.
     pub elsewhere: u64,
-    /// and those of NFSv3 without NFSACL.
+    /// Requests in `elsewhere` that are of NFSv3, without NFSACL.
     pub elsewhere_v3: u64,
     /// Requests of all versions.
     pub rpcs: u64,
@@ -30,30 +30,30 @@ pub struct Timed {
     pub io: [u64; 2],
 }
 
-/// Which phases the probes can tell from sleep here.
+/// Phases that the probes distinguish from sleep here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// The wait for a CPU apart from sleep.
+    /// True if the wait for a CPU is distinguished from sleep.
     pub runqueue: bool,
-    /// The wait for a log apart from other sleep.
+    /// True if the wait for a log is distinguished from other sleep.
     pub log: bool,
 }
 
-/// What the probes tell here.
+/// Data that the attached programs give.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
-    /// Phases of operations, where they are measured.
+    /// Phases of operations, if they are measured.
     pub phases: Option<Phases>,
-    /// Waits for daemons.
+    /// True if waits for daemons are measured.
     pub upcalls: bool,
-    /// When requests arrive, so that their wait for a thread is known.
+    /// True if arrivals of requests are seen, so that their wait for a thread is known.
     pub arrivals: bool,
 }
 
-/// What one reading leaves to the next.
+/// Values that one reading leaves to the next.
 #[derive(Debug, Default)]
 pub struct Earlier {
-    /// Counters that are made of more than one value, not read at one moment, so that they could seem to fall.
+    /// Counters that are made of several values. These are not read at one moment, so that the counters could seem to fall.
     least: BTreeMap<Counted, f64>,
     /// Rows of the operation table that are in use.
     rows: BTreeSet<u32>,
@@ -105,7 +105,7 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
             op::v4_op(num as usize)?
         };
         let version = match build {
-            // That build cannot read the minor version.
+            // The raw build cannot read the minor version.
             Build::Raw => "4",
             Build::Btf => VERSIONS[1 + minor as usize],
         };
@@ -114,8 +114,8 @@ pub fn op_name(row: u32, build: Build) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// Whether the kernel has counted an operation of this row by then, whatever its minor version: a table of hundreds of rows in
-/// dozens of shards is not looked at for those that it has not. NULL, ACL and unknown operations are not in its account.
+/// True if the kernel may have counted an operation of this row, in any minor version. A table of hundreds of rows in dozens of shards is
+/// not read for the others. NULL, ACL and unknown operations are not in the kernel's counts.
 fn may_have(kernel: Option<&KernelCounts>, row: u32) -> bool {
     use t::op_row as R;
     let counted = |counts: &[u64], number: u32| {
@@ -131,7 +131,7 @@ fn may_have(kernel: Option<&KernelCounts>, row: u32) -> bool {
     }
 }
 
-/// NFS operations, requests and threads; operations with their phases where these are measured.
+/// Reads NFS operations, requests and threads; operations with their phases if these are measured.
 pub fn read(
     l: &Loaded,
     s: &mut Snapshot,
@@ -141,7 +141,7 @@ pub fn read(
 ) -> Timed {
     let mut timed = Timed::default();
     if let Some(map) = l.map("nfsd_op") {
-        // 250 histograms, of which a server uses thirty: one appears with its first operation that took time.
+        // The table has 250 histograms, of which a server uses thirty: a row is read from its first operation on.
         let rows = t::op_row::OP_ROWS.0;
         let wanted: Vec<u32> = (0..rows)
             .filter(|row| earlier.rows.contains(row) || may_have(kernel, *row))
@@ -156,7 +156,7 @@ pub fn read(
             if n == 0 {
                 continue;
             }
-            // The kernel's account may begin anew, with the server.
+            // The kernel's counts may begin again, with the server.
             earlier.rows.insert(row);
             match (version, op) {
                 ("3", o) if !op::ACL_PROCS.contains(&o) => timed.v3 += n,
@@ -243,7 +243,7 @@ pub fn read(
     timed
 }
 
-/// RPC requests of one version.
+/// Reads the RPC requests of one version.
 fn requests(
     s: &mut Snapshot,
     version: &'static str,
@@ -253,7 +253,7 @@ fn requests(
     earlier: &mut Earlier,
 ) {
     let residence = time(&row.residence);
-    // As with operations: a version that nobody has used has no series.
+    // A version without any request has no series, as with operations.
     if residence.count() == 0 {
         return;
     }
@@ -274,18 +274,18 @@ fn requests(
         let ops = sizes(Scheme::COUNT, &row.compound_ops, row.compound_ops_sum);
         s.histogram(&f::COMPOUND_OPS, [version], ops);
     }
-    // That build cannot read a COMPOUND's arguments; and earlier versions have no sessions.
+    // The raw build cannot read a COMPOUND's arguments, and earlier versions have no sessions.
     if build == Build::Btf && matches!(version, "4.1" | "4.2") {
         let used = slots_used(row);
         let (all, full) = (used.count(), row.slots_full);
         s.histogram(&f::SESSION_SLOTS_USED, [version], used);
-        // The probe adds to one after the other.
+        // The probe adds to both values one after the other.
         let free = earlier.clamp(Counted::Free(version), all.saturating_sub(full) as f64);
         s.counter(&f::SESSION_REQUESTS, [version, "free"], free);
         s.counter(&f::SESSION_REQUESTS, [version, "full"], full as f64);
         s.counter(&f::SESSION_REPLAYS, [version], row.replays as f64);
     }
-    // There such requests are NULL, or cannot be decoded.
+    // With BTF such requests are NULL, or cannot be decoded.
     let without_minor_version = build == Build::Btf && version == "4";
     for (op, h) in [
         ("read", sizes(Scheme::SIZE, &row.read_size, row.read_bytes)),
@@ -298,7 +298,7 @@ fn requests(
             s.histogram(&f::IO_SIZE, [version, op], h);
         }
     }
-    // The raw build cannot read what a WRITE asked for.
+    // The raw build cannot read the stability that a WRITE asked for.
     if build == Build::Btf && !without_minor_version {
         for (i, how) in STABILITIES.iter().enumerate() {
             let (n, bytes) = (row.stable_writes[i], row.stable_bytes[i]);
@@ -308,7 +308,7 @@ fn requests(
     }
 }
 
-/// Requests by slots in use. A request has one at least, whatever its client says.
+/// Requests by slots in use. A request uses at least one slot, although a client may say less.
 fn slots_used(row: &t::version_row) -> Histogram {
     let mut used = Histogram::new(Scheme::COUNT);
     used.sum = row.slots_more_sum as f64;
@@ -336,7 +336,7 @@ const UPCALLS: [&str; 8] = [
     "client_tracking",
 ];
 
-/// Whom nfsd threads asked, and how long they waited. One that was never asked has no series.
+/// Reads the upcalls of nfsd threads by daemon, and their waits. A daemon that was never asked has no series.
 fn upcalls(l: &Loaded, s: &mut Snapshot) {
     let Some(map) = l.map("nfsd_upcalls") else {
         return;
@@ -353,7 +353,7 @@ fn upcalls(l: &Loaded, s: &mut Snapshot) {
     }
 }
 
-/// Threads of each pool.
+/// Reads the threads of each pool.
 fn pools(l: &Loaded, s: &mut Snapshot, arrivals: bool, earlier: &mut Earlier) {
     let listed = procfs::pool_threads();
     let (Some(rows), Some(now)) = (l.map("nfsd_pool"), l.map("nfsd_pool_now")) else {
@@ -393,7 +393,7 @@ fn pools(l: &Loaded, s: &mut Snapshot, arrivals: bool, earlier: &mut Earlier) {
     }
 }
 
-/// The kernel's own counters that belong to the contract.
+/// Adds the kernel's own counters that belong to the contract.
 pub fn kernel(k: &KernelCounts, s: &mut Snapshot) {
     for (result, n) in ["hit", "miss", "nocache"].iter().zip(k.reply_cache) {
         s.counter(&f::REPLY_CACHE, [result], n as f64);
@@ -412,7 +412,7 @@ mod tests {
         for (slots, n) in [(0, 1), (1, 2), (3, 4), (8, 8)] {
             row.slots[slots] = n;
         }
-        // 9 and 2,000 slots.
+        // Requests with 9 and with 2,000 slots.
         (row.slots_more[0], row.slots_more[7], row.slots_more_sum) = (1, 1, 2009);
         let used = slots_used(&row);
         assert_eq!(used.counts, [3, 0, 4, 8, 1, 0, 0, 0, 0, 0, 0, 1]);
@@ -435,7 +435,7 @@ mod tests {
             Some(("4.1", "illegal"))
         );
         assert_eq!(at(R::ROW_V4_NULL.0), Some(("4", "null")));
-        // No row is of nothing, and none of two operations.
+        // Each row has an operation, and no two rows have the same.
         let all: Vec<_> = (0..R::OP_ROWS.0).map(|r| at(r).unwrap()).collect();
         let names: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!(names.len(), all.len());

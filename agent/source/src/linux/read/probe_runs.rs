@@ -1,4 +1,4 @@
-//! What the probes' own programs run and skip, as the kernel counts it, and the kernel memory that they take.
+//! Runs and skipped runs of the probes' own programs, as the kernel counts them, and their kernel memory.
 
 use crate::host_table;
 use crate::linux::load::object::Loaded;
@@ -6,7 +6,8 @@ use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 
-/// Reads every loaded probe; run counts and times only where this agent (`enabled`) or somebody else has the kernel keep them.
+/// Reads every loaded probe. Run counts and times are only read if this agent (`enabled`) or another program has turned the kernel's
+/// statistics on.
 pub fn read(loaded: &BTreeMap<&'static str, Loaded>, enabled: bool, s: &mut Snapshot) {
     let kept = enabled
         || host_table::read("/proc/sys/kernel/bpf_stats_enabled").is_some_and(|v| v.trim() == "1");

@@ -1,4 +1,4 @@
-//! Slow operations: asks the probes for them, and reads the ring that then exists.
+//! Slow operations: asks the probes for them, and reads the ring of events.
 
 use super::nfsd::op_name;
 use super::top_k::address;
@@ -14,7 +14,7 @@ use nfscope_probes::types as t;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-/// Room for some twenty thousand events: what a burst brings between two calls.
+/// Bytes of the ring: room for some twenty thousand events, a burst between two calls.
 const RING_BYTES: u32 = 4 << 20;
 
 const NONE: t::slow_want = t::slow_want {
@@ -26,17 +26,17 @@ const NONE: t::slow_want = t::slow_want {
 /// Words of a set of rows of the operation table.
 pub(super) const WORDS: usize = t::op_row::OP_ROWS.0.div_ceil(64) as usize;
 
-/// A ring that somebody listens to.
+/// Subscription to slow operations, with its ring.
 pub struct Listening {
     ring: Ring,
     left_out: u64,
     over: Duration,
 }
 
-/// What is asked of the probes for a filter.
+/// Request to the probes for a filter.
 ///
 /// # Errors
-/// An operation that is in no table.
+/// Fails for an operation that is in no table.
 fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
     Ok(t::slow_want {
         over_ns: u64::try_from(filter.over.as_nanos()).unwrap_or(u64::MAX - 1),
@@ -46,10 +46,10 @@ fn wanted(filter: &SlowFilter, l: &Loaded) -> anyhow::Result<t::slow_want> {
     })
 }
 
-/// The rows of these operations, as bits; all rows for none.
+/// Rows of these operations, as bits; all rows for none.
 ///
 /// # Errors
-/// An operation that is in no table.
+/// Fails for an operation that is in no table.
 pub(super) fn rows<'a>(
     ops: impl Iterator<Item = &'a String>,
     build: Build,
@@ -73,7 +73,7 @@ pub(super) fn rows<'a>(
     Ok(rows)
 }
 
-/// An address as the probes have it.
+/// Address in the form of the probes.
 pub(super) fn key(a: IpAddr) -> [u64; 2] {
     let bytes = match a {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
@@ -89,10 +89,10 @@ pub(super) fn key(a: IpAddr) -> [u64; 2] {
 }
 
 impl Listening {
-    /// Makes a ring, gives it to the probes and tells them what to put in it.
+    /// Makes a ring, gives it to the probes and sets the request.
     ///
     /// # Errors
-    /// Where the kernel refuses a map, or the filter names an unknown operation.
+    /// Fails if the kernel refuses a map, or the filter names an unknown operation.
     pub fn start(l: &Loaded, filter: &SlowFilter) -> anyhow::Result<Self> {
         let want = wanted(filter, l)?;
         let ring = l.open_ring("nfsd_slow_ring", RING_BYTES).context(
@@ -112,29 +112,29 @@ impl Listening {
         }
     }
 
-    /// Asks for something else.
+    /// Changes the request.
     ///
     /// # Errors
-    /// As [`Listening::start`].
+    /// Fails as [`Listening::start`].
     pub fn change(&mut self, l: &Loaded, filter: &SlowFilter) -> anyhow::Result<()> {
         l.set(".data.nfsd_slow_want", &wanted(filter, l)?)?;
         self.over = filter.over;
         Ok(())
     }
 
-    /// Operations that take longer are asked for.
+    /// Duration above which operations are reported.
     pub fn over(&self) -> Duration {
         self.over
     }
 
-    /// No more events, and no ring.
+    /// Ends the events, and frees the ring.
     pub fn stop(self, l: &Loaded) {
-        // The table exists as long as the probe does; what cannot be written then concerns nobody.
+        // A failed write does no harm: the section exists as long as the probe does.
         let _ = l.set(".data.nfsd_slow_want", &NONE);
         l.close_ring("nfsd_slow_ring");
     }
 
-    /// What has come since the last call. `phases` where operations are split into phases here.
+    /// Operations since the last call. `phases`: operations are split into phases here.
     pub fn take(&mut self, l: &Loaded, exports: &mut Exports, phases: bool) -> SlowBatch {
         let mut ops = Vec::new();
         let now = both();
@@ -180,6 +180,7 @@ fn decode(
         export,
         inode: handle.and_then(|h| exports.file_name(h.export, &h.file?).inode()),
         path: None,
+        xid: (e.xid != 0).then(|| u32::from_be(e.xid)),
         bytes: moved.then_some(u64::from(e.bytes)),
         stability: (op == "write")
             .then(|| STABILITIES.get(e.stability as usize))

@@ -1,7 +1,8 @@
-//! What nfsd threads had read from block devices and have changed in memory: the kernel accounts I/O to the thread that causes it.
+//! Bytes that nfsd threads caused to be read from block devices, and bytes that they changed in memory: the kernel accounts I/O to the
+//! thread that causes it.
 //!
-//! Read-ahead is the thread's that asked for it (task_io_account_read() in submit_bio(), block/blk-core.c). A write counts when a
-//! page becomes dirty, whoever writes it to the device later (task_io_account_write(), mm/page-writeback.c).
+//! Read-ahead belongs to the thread that asked for it (task_io_account_read() in submit_bio(), block/blk-core.c). A write counts when a
+//! page becomes dirty, and not for the thread that writes it to the device later (task_io_account_write(), mm/page-writeback.c).
 
 use crate::linux::load::object::Loaded;
 use nfscope_model::{Snapshot, family as f};
@@ -10,19 +11,19 @@ use std::collections::HashMap;
 /// Bytes read and changed.
 type Bytes = [u64; 2];
 
-/// Accounts, from when the source first looked.
+/// Accounts since the source's first reading.
 #[derive(Debug, Default)]
 pub struct ThreadIo {
-    /// The account of each thread by then. A number alone may be another thread's later; with its start it is not.
+    /// Account of each thread at the last reading, by the thread's number and start. A number alone may be another thread's later.
     last: Option<HashMap<(u64, u64), Bytes>>,
     total: Bytes,
 }
 
 impl ThreadIo {
-    /// Adds the sum over all threads, what ended ones did until the last reading included. Nothing where the kernel does not account, and where no
-    /// nfsd thread is seen: the agent may run in a container with process numbers of its own.
+    /// Adds the sum over all threads, with the counts of ended ones until the last reading. Adds nothing if the kernel does not account, or
+    /// no nfsd thread is seen: the agent may run in a container with process numbers of its own.
     pub fn read(&mut self, l: &Loaded, s: &mut Snapshot) {
-        // A reading that fails is no reading without threads.
+        // A failed reading is not a reading without threads.
         if let Ok(words) = l.iterate("block_thread_io") {
             let (threads, _) = words.as_chunks();
             self.update(threads);
@@ -35,7 +36,7 @@ impl ThreadIo {
         }
     }
 
-    /// Number, start, bytes read and bytes changed of each.
+    /// Updates the sums from the number, start, bytes read and bytes changed of each thread.
     fn update(&mut self, threads: &[[u64; 4]]) {
         if threads.is_empty() && self.last.is_none() {
             return;
@@ -45,7 +46,7 @@ impl ThreadIo {
             let (thread, bytes) = ((number, start), [read, changed]);
             now.insert(thread, bytes);
             let Some(last) = &self.last else { continue };
-            // One that was not there has done nothing yet.
+            // A thread that was not in the last reading began with zero.
             let before = last.get(&thread).copied().unwrap_or_default();
             for ((total, before), now) in self.total.iter_mut().zip(before).zip(bytes) {
                 *total += now.saturating_sub(before);
@@ -64,12 +65,12 @@ mod tests {
         let mut io = ThreadIo::default();
         io.update(&[]);
         assert!(io.last.is_none());
-        // What was before is nobody's.
+        // Bytes before the first reading are not counted.
         io.update(&[[70, 1, 1000, 2000]]);
         assert_eq!(io.total, [0, 0]);
         io.update(&[[70, 1, 1100, 2010], [72, 5, 30, 40]]);
         assert_eq!(io.total, [130, 50]);
-        // The first ends, and another one has its number.
+        // The first thread ends, and another one has its number.
         io.update(&[[70, 9, 1200, 0], [72, 5, 30, 40]]);
         assert_eq!(io.total, [1330, 50]);
         // All end, and others begin.

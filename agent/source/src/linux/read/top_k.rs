@@ -1,4 +1,4 @@
-//! Clients and exports from the probes' tables: what each did, and who of them has a series of its own.
+//! Clients and exports from the probes' tables: the counts of each, and which of them have series of their own.
 
 use super::decode::fill;
 use crate::linux::host::file_handle::{Exports, NO_EXPORT};
@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Clients and exports, from one reading to the next.
+/// Accounts of clients and exports, from one reading to the next.
 #[derive(Debug)]
 pub struct ClientAccounting {
     clients: TopK,
     exports: TopK,
-    /// Rows as they were read last.
+    /// Rows at the last reading.
     before: HashMap<([u64; 2], u64), Before>,
-    /// What clients take for durable, by export, since it was taken.
+    /// WRITEs and COMMITs that clients take for durable, by export, since they were taken.
     durable: BTreeMap<String, Durable>,
     epoch: u32,
     /// Requests without a row, at the last reading.
@@ -30,7 +30,7 @@ pub struct ClientAccounting {
     at: Duration,
 }
 
-/// What was read of a row.
+/// Values of a row at the last reading.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     requests_ops: u64,
@@ -47,15 +47,15 @@ fn requests_and_ops(now: u64, before: u64) -> (u64, u64) {
     (delta & ((1 << REQUEST_BITS) - 1), delta >> REQUEST_BITS)
 }
 
-/// The section that has `session_rows` of lib/client_accounting.h.
+/// Section with `session_rows` of nfsd/client_accounting.h.
 const SESSION_ROWS: &str = ".bss.nfsd_rows";
 /// `CLIENT_SEEN_SHIFT` of nfsd.h.
 const CLIENT_SEEN_SHIFT: u32 = 30;
 
-/// How long a round-trip time is reported after the client's last request.
+/// Time for which a round-trip time is reported after the client's last request.
 const RTT_LASTS: Duration = Duration::from_secs(300);
 
-/// The address in a key of the probes; `None` for a transport without one.
+/// Address in a key of the probes; `None` for a transport without one.
 pub fn address(client: [u64; 2]) -> Option<IpAddr> {
     let mut bytes = [0u8; 16];
     bytes[..8].copy_from_slice(&client[0].to_ne_bytes());
@@ -64,13 +64,13 @@ pub fn address(client: [u64; 2]) -> Option<IpAddr> {
     (!v6.is_unspecified()).then(|| v6.to_canonical())
 }
 
-/// The value of the label `client`.
+/// Value of the label `client`.
 pub fn client_name(client: [u64; 2]) -> String {
     address(client).map_or_else(|| "local".into(), |a| a.to_string())
 }
 
 impl ClientAccounting {
-    /// With at most so many of each.
+    /// Makes accounts with at most this number of clients and of exports that have series.
     pub fn new(max_clients: usize, max_exports: usize) -> Self {
         ClientAccounting {
             clients: TopK::new(max_clients),
@@ -83,13 +83,13 @@ impl ClientAccounting {
         }
     }
 
-    /// Names at most so many of each from now on.
+    /// Limits the clients and exports that have series from now on.
     pub fn limit(&mut self, max_clients: usize, max_exports: usize) {
         self.clients.limit(max_clients);
         self.exports.limit(max_exports);
     }
 
-    /// What was read last has been published.
+    /// Notes that the values of the last reading have been published.
     pub fn publish(&mut self) {
         self.clients.publish();
         self.exports.publish();
@@ -111,7 +111,7 @@ impl ClientAccounting {
         let mut named: Vec<_> = keys
             .filter_map(|k| Some((index.value::<u32>(&k)?, k)))
             .collect();
-        // As they lie in memory, of which a piece at a time is mapped.
+        // Rows are read in the order of memory, of which a piece at a time is mapped.
         named.sort_unstable_by_key(|(row, _)| *row);
         let sessions = l.map(SESSION_ROWS);
         let more = |row: u32| -> t::session_row {
@@ -167,11 +167,11 @@ impl ClientAccounting {
                 let known = slots.entry(client.clone()).or_default();
                 *known = (*known).max((row.seen, more.slots));
             }
-            // Not for a row that stands still: the kernel's list is read again for an export that is not in it.
+            // Idle rows are left out, because the kernel's list is read again for an export that is not in it.
             if delta.ops > 0 || delta.slots_free + delta.slots_full > 0 || durable.all > 0 {
                 let export = match key.export {
                     NO_EXPORT => "none".to_owned(),
-                    // One name for all that have none, because clients can make them up.
+                    // Exports without a path share one name, because clients can make them up.
                     k => exports.path(k).unwrap_or("unknown").to_owned(),
                 };
                 if durable.all > 0 {
@@ -195,7 +195,7 @@ impl ClientAccounting {
             &f::CLIENT_OP_SECONDS,
             &f::CLIENT_EVICTIONS,
         );
-        // That build cannot read a COMPOUND's file handle.
+        // The raw build cannot read a COMPOUND's file handle.
         if l.build == Build::Btf {
             self.exports.fill(
                 s,
@@ -204,12 +204,12 @@ impl ClientAccounting {
                 &f::EXPORT_EVICTIONS,
             );
         }
-        // Without `other`: nfscope_io_size_bytes has the bytes of all.
+        // There is no series `other`: nfscope_io_size_bytes has the bytes of all.
         fill_bytes(&self.clients, &f::CLIENT_IO_BYTES, s);
         if l.build == Build::Btf {
             fill_bytes(&self.exports, &f::EXPORT_IO_BYTES, s);
         }
-        // Without `other`: what all clients took is the phase reply.
+        // There is no series `other`: the phase reply has the time of all clients.
         for (name, named) in &self.clients.named {
             let seconds = named.sum.reply_ns as f64 / 1e9;
             s.counter(&f::CLIENT_REPLY_SECONDS, [name], seconds);
@@ -241,8 +241,7 @@ impl ClientAccounting {
         }
     }
 
-    /// Gives every row back: connections then ask anew for theirs. What is added meanwhile has no name and counts for
-    /// `other`.
+    /// Gives every row back: connections then ask again for theirs. Operations meanwhile have no name and count for `other`.
     fn begin_epoch(&mut self, l: &Loaded) {
         let (Some(index), Some(map), Some(free)) = (
             l.map("nfsd_client"),
@@ -252,10 +251,10 @@ impl ClientAccounting {
             return;
         };
         self.before.clear();
-        // In this order: with queue and index empty no connection learns a row, and with the new epoch none knows one.
+        // The order matters: with queue and index empty no connection learns a row, and with the new epoch none knows one.
         free.drain_queue();
         index.clear();
-        // The probes begin with 1. The section exists as long as they do: what cannot be written could not be read.
+        // The probes begin with 1. A failed write does no harm: the section exists as long as the probes do.
         self.epoch += 1;
         let _ = l.set(".data.nfsd_client_epoch", &self.epoch);
         map.zero_rows();
@@ -266,7 +265,7 @@ impl ClientAccounting {
     }
 }
 
-/// The lowest round-trip time of a connection; 0 before TCP has measured one (all ones: tcp_init_sock() in net/ipv4/tcp.c).
+/// Lowest round-trip time of a connection; 0 before TCP has measured one (all ones: tcp_init_sock() in net/ipv4/tcp.c).
 fn min_rtt_us(row: &t::session_row) -> u32 {
     match row.min_rtt_us {
         u32::MAX => 0,
@@ -274,7 +273,7 @@ fn min_rtt_us(row: &t::session_row) -> u32 {
     }
 }
 
-/// Bytes that READs returned and WRITEs stored. Also of names without any, so that a missing series says that nothing counts them.
+/// Adds bytes that READs returned and WRITEs stored. Names without any get 0, so that a missing series means that bytes are not counted.
 fn fill_bytes(of: &TopK, family: &Family<2>, s: &mut Snapshot) {
     for (name, named) in &of.named {
         for (op, bytes) in [
@@ -286,7 +285,7 @@ fn fill_bytes(of: &TopK, family: &Family<2>, s: &mut Snapshot) {
     }
 }
 
-/// How many requests a client sends, and how they come to its files.
+/// Adds the requests of a client by kind.
 fn fill_requests(name: &str, sum: Sum, s: &mut Snapshot) {
     s.counter(&f::CLIENT_REQUESTS, [name], sum.requests as f64);
     for (version, walks) in [("3", sum.v3_walks), ("4", sum.v4_walks)] {
@@ -300,8 +299,8 @@ fn fill_requests(name: &str, sum: Sum, s: &mut Snapshot) {
     }
 }
 
-/// What all rows hold and held. To be read before them: each request adds here after it has added to its row, so that what
-/// has no name yet never counts for `other`, which could not give it back.
+/// Sum of all present and former rows. It must be read before the rows: each request adds to its row first, and then to this sum.
+/// Operations without a name yet therefore never count for `other`, which could not give them back.
 fn total(versions: &Map) -> Sum {
     let mut sum = Sum::default();
     for version in 0..t::version::VERSIONS.0 {
@@ -315,7 +314,7 @@ fn total(versions: &Map) -> Sum {
     sum
 }
 
-/// A row, of so many, of all shards: what was counted in each, and what was seen last.
+/// Row of a table of `rows`, over all shards: the sum of the counts, and the last time.
 fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
     let mut all = t::client_row::default();
     for part in map
@@ -339,7 +338,7 @@ fn client(map: &Map, rows: u32, row: u32) -> t::client_row {
 mod tests {
     use super::*;
 
-    /// As the probe adds: lib/client_accounting.h.
+    /// Adds a request as the probe does: nfsd/client_accounting.h.
     fn add(word: u64, ops: u64) -> u64 {
         word.wrapping_add(ops << REQUEST_BITS | 1)
     }
@@ -348,12 +347,12 @@ mod tests {
     fn requests_and_operations_share_a_word_that_may_overflow() {
         let before = add(add(0, 3), 1);
         assert_eq!(requests_and_ops(before, 0), (2, 4));
-        // All requests of four billion, and operations near their end, too.
+        // The word has nearly four billion requests, and its operations are near their limit, too.
         let before = (u64::from(u32::MAX - 1) << REQUEST_BITS) | u64::from(u32::MAX);
         let now = (0..5).fold(before, |word, _| add(word, 4));
         assert!(now < before);
         assert_eq!(requests_and_ops(now, before), (5, 20));
-        // Of two shards, of which one overflowed.
+        // Sum of two shards, of which one overflowed.
         let (one, two) = (add(before, 7), add(9, 2));
         let all = one.wrapping_add(two);
         assert_eq!(requests_and_ops(all, before.wrapping_add(9)), (2, 9));

@@ -3,10 +3,10 @@
 use crate::linux::load::object::Loaded;
 use nfscope_probes::types as t;
 
-/// Walks over the lists at most. A walk holds no lock: if a list changes meanwhile, the next walk begins.
+/// Limit of walks over the lists. A walk holds no lock: if a list changes meanwhile, the next walk begins.
 const TRIES: usize = 8;
 
-/// The server's lists, whole; `None` where there is none, or it changes all the time.
+/// Complete lists of the server; `None` if there is none, or the lists change all the time.
 pub(super) fn now(l: &Loaded) -> Option<t::transports_now> {
     const NOW: &str = ".data.nfsd_xprt_now";
     for _ in 0..TRIES {

@@ -1,8 +1,8 @@
 //! Replies that wait for a client's acknowledgement, by client.
 //!
-//! TCP says when data last arrived at the client while some was on its way (`delivered_mstamp`). What arrives behind a lost packet
-//! counts there, too. Therefore the oldest byte without an acknowledgement is also compared from reading to reading. Each of both is
-//! a time for which at least nothing was acknowledged, and the longer one is reported.
+//! TCP says when data last arrived at the client while some was on its way (`delivered_mstamp`). Data that arrives behind a lost packet
+//! counts there, too. Therefore the oldest byte without an acknowledgement is also compared from reading to reading. Both give a time for
+//! which at least nothing was acknowledged, and the longer one is reported.
 
 use super::top_k::client_name;
 use super::transports;
@@ -23,7 +23,7 @@ pub struct Stalled {
 }
 
 impl Stalled {
-    /// Adds the families; none where this kernel does not tell.
+    /// Adds the families; none if this kernel does not have the data.
     pub fn read(&mut self, l: &Loaded, now: &t::transports_now, most: usize, s: &mut Snapshot) {
         let Some(waits) = self.now(l, now) else {
             return;
@@ -38,7 +38,7 @@ impl Stalled {
         }
     }
 
-    /// The connections that wait now; `None` where this kernel does not tell.
+    /// Connections that wait now; `None` if this kernel does not have the data.
     fn now(&mut self, l: &Loaded, now: &t::transports_now) -> Option<Vec<(t::unacked, f64)>> {
         let map = l.map("nfsd_unacked").filter(|_| now.unacked_known != 0)?;
         let rows: Vec<_> = (0..now.unacked.min(map.capacity()))
@@ -47,7 +47,7 @@ impl Stalled {
         Some(self.waits(&rows, clock::now()))
     }
 
-    /// The connections on which nothing has been acknowledged for long, each with that time in seconds.
+    /// Connections on which nothing has been acknowledged for a long time, each with that time in seconds.
     fn waits(&mut self, rows: &[t::unacked], at: Duration) -> Vec<(t::unacked, f64)> {
         let before = std::mem::take(&mut self.oldest);
         let mut waits = Vec::new();
@@ -70,8 +70,7 @@ impl Stalled {
     }
 }
 
-/// The clients at the end of the server's connections on which nothing is acknowledged, longest first; `None` where this host does
-/// not tell.
+/// Clients of the server's connections on which nothing is acknowledged, longest first; `None` if this host does not have the data.
 pub fn now(l: &Loaded, stalled: &mut Stalled, most: usize) -> Option<Vec<Unacknowledged>> {
     let mut all = by_client(stalled.now(l, &transports::now(l)?)?);
     all.truncate(most);
@@ -125,7 +124,7 @@ mod tests {
     #[test]
     fn the_time_without_an_acknowledgement_is_tcps_own_or_that_between_readings() {
         let mut stalled = Stalled::default();
-        // TCP knows it since 2.0 s.
+        // TCP's time says that nothing has arrived since 2.0 s.
         let waits = stalled.waits(&[row(1, 7, 2_000_000), row(2, 7, 99_500_000)], at(100.0));
         assert_eq!(
             waits.iter().map(|(r, s)| (r.xprt, *s)).collect::<Vec<_>>(),
@@ -136,10 +135,10 @@ mod tests {
         assert_eq!(waits.iter().map(|(_, s)| *s).collect::<Vec<_>>(), [10.0]);
         // The oldest byte was acknowledged: another one waits now.
         assert_eq!(stalled.waits(&[row(2, 8, 119_900_000)], at(120.0)).len(), 0);
-        // Nothing is on its way since the client takes no more: only readings tell for how long.
+        // No data is on its way since the client takes no more: only readings show for how long.
         assert_eq!(stalled.waits(&[row(3, 9, 0)], at(130.0)).len(), 0);
         assert_eq!(stalled.waits(&[row(3, 9, 0)], at(131.5)).len(), 1);
-        // A connection that is gone is forgotten, and with it what was at its address.
+        // A connection that is gone is forgotten, with the time of its address.
         assert_eq!(stalled.waits(&[], at(140.0)).len(), 0);
         assert_eq!(stalled.waits(&[row(3, 9, 0)], at(150.0)).len(), 0);
     }

@@ -1,30 +1,30 @@
-//! WRITEs and COMMITs of which the client takes the answer for durable, and how many of them may not be.
+//! WRITEs and COMMITs whose answer the client takes for durable, and the number that may not be.
 
 use crate::linux::host::export_devices::ExportDevices;
 use nfscope_model::Snapshot;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 
-/// WRITEs that asked for DATA_SYNC or FILE_SYNC and COMMITs, those that were answered with OK.
+/// WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs, that were answered with OK.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Durable {
-    /// All of them.
+    /// Number of all.
     pub all: u64,
     /// WRITEs whose thread waited for no log and no disk.
     pub unwaited_writes: u64,
-    /// The same of COMMITs.
+    /// COMMITs whose thread waited for no log and no disk.
     pub unwaited_commits: u64,
 }
 
 impl Durable {
-    /// Adds others.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: Durable) {
         self.all += other.all;
         self.unwaited_writes += other.unwaited_writes;
         self.unwaited_commits += other.unwaited_commits;
     }
 
-    /// What came since `before`.
+    /// Counts since `before`.
     pub fn since(self, before: Durable) -> Durable {
         Durable {
             all: self.all.saturating_sub(before.all),
@@ -39,7 +39,7 @@ impl Durable {
 /// File systems with a log, whose waits a probe may see.
 pub const JOURNALED: [&str; 4] = ["ext4", "xfs", "btrfs", "zfs"];
 
-/// The counters, by what the exports were when their writes were read.
+/// Counters of unsafe writes, by the properties of the exports when their writes were read.
 #[derive(Debug, Default)]
 pub struct UnsafeWrites {
     durable: u64,
@@ -50,8 +50,8 @@ pub struct UnsafeWrites {
 }
 
 impl UnsafeWrites {
-    /// Adds what each export has had since the last reading, and fills the families. `seen`: file systems, and
-    /// whether waits for their logs and disks are seen here.
+    /// Adds the writes of each export since the last reading, and fills the families. `seen`: file systems, and true if waits for their
+    /// logs and disks are measured here.
     pub fn read(
         &mut self,
         writes: BTreeMap<String, Durable>,

@@ -3,7 +3,7 @@
 use super::logs::Log;
 use crate::linux::host::log_types;
 
-/// What probe xfs tells; [`logs`](super::logs) reads it.
+/// Log of XFS in probe xfs, for [`logs`](super::logs).
 pub static LOG: Log = Log {
     probe: "xfs",
     map: "xfs_log",

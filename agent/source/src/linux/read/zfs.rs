@@ -1,4 +1,4 @@
-//! OpenZFS: what the probe keeps and what kstats say, as series.
+//! OpenZFS: series from the probe's tables and from kstats.
 
 use super::decode::{fill, lost, text, time};
 use crate::bounded;
@@ -13,20 +13,20 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 
-/// Where OpenZFS has its kstats: a directory for each pool.
+/// Directory of OpenZFS's kstats: it has a directory for each pool.
 const KSTATS: &str = "/proc/spl/kstat/zfs";
 
 const SYNCS: [&str; 3] = ["standard", "always", "disabled"];
 const LOGBIASES: [&str; 2] = ["latency", "throughput"];
 const TARGETS: [&str; 2] = ["main", "separate"];
 
-/// What is remembered from one reading to the next.
+/// Values from one reading to the next.
 #[derive(Debug, Default)]
 pub struct Zfs {
     totals: Totals,
 }
 
-/// The pool that a key names, if it is imported; keys have the first bytes of long names.
+/// Pool that a key names, if it is imported; keys have the first bytes of long names.
 fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
     let name = text(&key.name);
     let cut = name.len() + 1 == key.name.len();
@@ -36,10 +36,10 @@ fn pool_of<'a>(key: &t::zfs_pool_key, k: &'a Kstats) -> Option<&'a str> {
         .map(String::as_str)
 }
 
-/// The disk below a vdev's path by the name that block devices have elsewhere; the path where it tells none.
+/// Disk of a vdev's path, by the name that block devices have elsewhere; the path if it has no device.
 fn device_name(path: &str) -> String {
     let name = || {
-        // A pool of files can lie in any file system, and in one that does not answer.
+        // A pool of files can lie in any file system, also in one that does not answer.
         let place = lossless::path(path);
         let asked = place.clone();
         let file = bounded::within(&place, bounded::PATIENCE, move || fs::metadata(asked));
@@ -80,7 +80,7 @@ impl Zfs {
     }
 }
 
-/// What kstats say of a pool, or of all.
+/// Adds the kstats of a pool, or of all pools.
 fn counted(volume: &str, zil: &Zil, s: &mut Snapshot) {
     let [
         calls,
@@ -117,7 +117,7 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
     let (Some(map), Some(now)) = (l.map("zfs_pool"), l.map("zfs_pool_now")) else {
         return;
     };
-    // From 2.4 on commits wait by another function, and kstats tell each reason.
+    // From 2.4 on commits wait in another function, and kstats count each reason.
     let txg_waits_seen = k.all.is_none_or(|all| all[ZIL.len() - 1].is_none());
     let keys = map.keys::<t::zfs_pool_key>();
     for key in &keys {
@@ -142,7 +142,7 @@ fn pools(l: &Loaded, k: &Kstats, s: &mut Snapshot) {
         }
         for (i, target) in TARGETS.iter().enumerate() {
             let written = time(&row.write[i]);
-            // A pool that never had a log device says nothing of one.
+            // A pool that never had a log device gets no series of one.
             if i == 1 && separate != Some(true) && written.count() == 0 {
                 continue;
             }

@@ -19,14 +19,14 @@ struct Bucket {
     share: [f64; 2],
 }
 
-/// What all drawings have in common, so that they can be compared side by side: the ends of the horizontal axis, and the highest share.
+/// Common properties of all drawings, for comparison side by side: the ends of the horizontal axis, and the highest share.
 struct Common {
     x: (f64, f64),
     highest: f64,
 }
 
-/// Draws steps, because the distribution within a bucket is unknown. Buckets are equally wide on the logarithmic axis, so that shares
-/// are densities: a curve comes without the edges that divide buckets.
+/// Draws steps, because the distribution within a bucket is unknown. Buckets are equally wide on the logarithmic axis, so shares are
+/// densities. A curve is given without the edges that divide buckets.
 pub(in crate::compare::html) fn draw(curves: &[Curve]) -> Vec<Markup> {
     let all: Vec<(&Curve, Vec<Bucket>)> = curves.iter().map(|c| (c, buckets(c))).collect();
     let shown = || all.iter().flat_map(|(_, buckets)| trimmed(buckets));
@@ -99,7 +99,7 @@ fn mark(frame: &Frame, side: usize, p50: f64, p99: f64) -> Markup {
 
 fn steps(frame: &Frame, shown: &[Bucket], side: usize) -> String {
     let mut d = format!("M{} {}", px(frame.x(shown[0].from)), px(frame.y(0.0)));
-    // Equal neighbours are one step: joints within a straight line would fill the gaps of a dashed one.
+    // Equal neighbours are one step: joints within a straight line would fill the gaps of a dashed line.
     for same in shown.chunk_by(|a, b| a.share[side] == b.share[side]) {
         let (height, end) = (same[0].share[side], same[same.len() - 1].to);
         d += &format!("V{}H{}", px(frame.y(height)), px(frame.x(end)));
@@ -107,7 +107,7 @@ fn steps(frame: &Frame, shown: &[Bucket], side: usize) -> String {
     d + &format!("V{}", px(frame.y(0.0)))
 }
 
-/// Those whose edges can stand on a logarithmic axis. One without an end is taken to be as wide as the one before it.
+/// Buckets whose edges have a place on a logarithmic axis. A bucket without an end is as wide as the one before it.
 fn buckets(c: &Curve) -> Vec<Bucket> {
     let counts = |side: &[f64]| -> Vec<f64> {
         let sound = |n: &f64| if n.is_finite() { n.max(0.0) } else { 0.0 };
@@ -125,7 +125,7 @@ fn buckets(c: &Curve) -> Vec<Bucket> {
         };
         let from = if i == 0 { to - width } else { edges[i - 1] };
         let (lo, hi) = (10f64.powf(from), 10f64.powf(to));
-        // As everywhere else: the harmonic mean of its edges, or the one edge that is sure.
+        // Middle of the bucket as everywhere else: the harmonic mean of its edges, or the only finite edge.
         let middle = match i {
             0 => hi,
             _ if hi.is_finite() => 2.0 * lo * hi / (lo + hi),
@@ -145,7 +145,7 @@ fn buckets(c: &Curve) -> Vec<Bucket> {
     out
 }
 
-/// From the first to the last that matters, and one more at each end for the curve to fall to nothing.
+/// Buckets from the first to the last that matter, and one more at each end for the curve to fall to zero.
 fn trimmed(all: &[Bucket]) -> &[Bucket] {
     let matters = |seen: &mut [f64; 2], b: &Bucket| {
         *seen = [seen[0] + b.share[0], seen[1] + b.share[1]];
@@ -160,7 +160,7 @@ fn trimmed(all: &[Bucket]) -> &[Bucket] {
     }
 }
 
-/// In seconds.
+/// Quantile in seconds.
 fn quantile(all: &[Bucket], side: usize, q: f64) -> Option<f64> {
     let mut seen = 0.0;
     let found = all.iter().find(|b| {

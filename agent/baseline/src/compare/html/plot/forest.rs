@@ -12,18 +12,18 @@ use nfscope_stats::Interval;
 const MOST: usize = 40;
 const LINE: f64 = 18.0;
 const TOP: f64 = 34.0;
-/// Width of a letter of a name, on a phone; names stand left of the scale.
+/// Width of a letter of a name on a phone; names are left of the scale.
 const LETTER: f64 = 7.6;
 /// Letters of the longest name.
 const LETTERS: usize = 28;
-/// From the middle of a tick's label to that of the next, on a phone.
+/// Distance of the middles of two ticks' labels, on a phone.
 const APART: f64 = 46.0;
-/// Where the scale ends.
+/// Right end of the scale.
 const RIGHT: f64 = WIDTH - 12.0;
-/// Changes beyond this factor end at the edge.
+/// Largest factor; changes beyond it end at the edge.
 const LARGEST: f64 = 1000.0;
 
-/// Draws the changes of rows that have one; `None` where no row does.
+/// Draws the changes of rows that have one; `None` if no row does.
 pub(in crate::compare::html) fn draw(rows: &[Row], min_effect: f64) -> Option<Markup> {
     let sound = |r: &Interval| {
         [r.value, r.low, r.high]
@@ -71,7 +71,7 @@ pub(in crate::compare::html) fn draw(rows: &[Row], min_effect: f64) -> Option<Ma
     Some(figure("Changes", &words, height, drawing, html! {}))
 }
 
-/// The ticks whose labels have room: no change, then the furthest first.
+/// Ticks whose labels have room: no change first, then the furthest ones.
 fn apart(mut ticks: Vec<(f64, String)>, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
     let of_no_change = |f: f64| if f == 1.0 { f64::MAX } else { f.ln().abs() };
     ticks.sort_by(|a, b| of_no_change(b.0).total_cmp(&of_no_change(a.0)));
@@ -84,7 +84,7 @@ fn apart(mut ticks: Vec<(f64, String)>, x: impl Fn(f64) -> f64) -> Vec<(f64, Str
     kept
 }
 
-/// `WRITE 4.2 p99`; of a long subject its beginning.
+/// Name of a row, `WRITE 4.2 p99`; a long subject is cut.
 fn name(row: &Row) -> String {
     let quantity = labels::quantity(&row.quantity);
     let subject = match &row.subject {

@@ -1,8 +1,8 @@
 //! Plots as SVG inside the page.
 //!
-//! Drawn by functions of our own and not by a plotting crate: four kinds of plot are a few hundred lines, their colours
-//! follow the page's style sheet (light, dark, print) because they are classes and not attributes, their text is text that
-//! can be searched and read aloud, and nothing is drawn that the page does not need.
+//! The plots are drawn here and not by a plotting crate. Four kinds of plot are a few hundred lines. Their colours are classes and not
+//! attributes, so they follow the page's style sheet (light, dark, print). Their text can be searched and read aloud. Nothing is drawn that
+//! the page does not need.
 
 mod density;
 mod forest;

@@ -7,7 +7,7 @@ use nfscope_model::phase;
 use nfscope_text::units::seconds;
 
 const HEIGHT: f64 = 70.0;
-/// Where bars begin, and the room for the longer one.
+/// Left end of bars, and the room for the longer one.
 const BEGIN: f64 = 52.0;
 const ROOM: f64 = WIDTH - BEGIN - 72.0;
 
@@ -45,7 +45,7 @@ fn bar(side: usize, parts: &[Option<f64>; phase::OPS], scale: f64) -> Markup {
     let y = 6.0 + 32.0 * side as f64;
     let text_y = px(y + 18.0);
     let total: f64 = parts.iter().flatten().sum();
-    // Where each part begins: what came before it.
+    // Left end of each part: the parts before it.
     let begins = parts.iter().scan(BEGIN, |end, part| {
         let begin = *end;
         *end += part.unwrap_or(0.0) * scale;
@@ -70,17 +70,17 @@ fn bar(side: usize, parts: &[Option<f64>; phase::OPS], scale: f64) -> Markup {
     }
 }
 
-/// The phase's name where its part has room for it: one letter may be of log or of lock.
+/// Name of the phase, if its part has room for it: one letter could be that of log or of lock.
 fn label(phase: &str, width: f64) -> Option<&str> {
     (phase.len() as f64 * 7.5 + 4.0 <= width).then_some(phase)
 }
 
-/// Whether there is anything to show of a phase. Most servers never have the rare ones.
+/// Returns true if a phase is shown. A rare phase is shown only if it occurred.
 fn shown(sides: &[[Option<f64>; phase::OPS]; 2], i: usize) -> bool {
     !phase::RARE.contains(&phase::OF_OP[i]) || sides.iter().any(|s| s[i].is_some_and(|v| v > 0.0))
 }
 
-/// The legend, with the figures.
+/// Legend with the figures.
 fn parts(sides: &[[Option<f64>; phase::OPS]; 2]) -> Markup {
     html! {
         table.parts {

@@ -8,15 +8,15 @@ use crate::list::began;
 use maud::{Markup, html};
 use nfscope_text::units::{rate, seconds};
 
-/// Points of one line: more than the drawing has pixels on a phone.
+/// Most points of one line: more than the drawing has pixels on a phone.
 const POINTS: usize = 300;
 const HEIGHT: f64 = 254.0;
 
-/// What the drawings have in common, so that they can be compared side by side: the length, and the highest latency.
+/// Common properties of the drawings, for comparison side by side: the length, and the highest latency.
 struct Common {
     end: f64,
     latency: f64,
-    /// When each side began, in milliseconds since 1970.
+    /// Begin of each side, in milliseconds since 1970.
     began_ms: [i64; 2],
 }
 
@@ -57,7 +57,7 @@ fn one(c: &TimeSeries, lines: &[Vec<(f64, f64)>; 2], common: &Common) -> Markup 
     } else {
         (ticks::upwards(highest(lines), ticks::count), "per second")
     };
-    // At the first tick there is the name of the row.
+    // The name of the row is at the first tick.
     let [first, second] = common.began_ms.map(|ms| {
         let mut all = ticks::times_of_day(ms, end);
         all.iter_mut().take(1).for_each(|(_, label)| label.clear());
@@ -76,7 +76,7 @@ fn one(c: &TimeSeries, lines: &[Vec<(f64, f64)>; 2], common: &Common) -> Markup 
     });
     let drawing = html! {
         (frame.axes(&first, &up, counted))
-        // Where the sides began at different times of the day, those of the second stand below those of the first.
+        // If the sides began at different times of the day, the second side has a row of times of its own.
         @if first != second {
             @for (v, label) in &second {
                 text.tick x=(px(frame.x(*v))) y=(px(HEIGHT - 8.0)) text-anchor="middle" { (label) }
@@ -98,7 +98,7 @@ fn one(c: &TimeSeries, lines: &[Vec<(f64, f64)>; 2], common: &Common) -> Markup 
     figure(&c.title, &words, HEIGHT, drawing, html! {})
 }
 
-/// Most changes whose times are told; the drawing has them all.
+/// Most changes whose times are written; the drawing has them all.
 const TOLD: usize = 2;
 
 /// `, changed at 09:47`
@@ -116,7 +116,7 @@ fn changed(at: &[f64], began_ms: i64) -> String {
     }
 }
 
-/// The mean and the extremes of all points, not only of those that are drawn.
+/// Mean and extremes of all points, not only of those that are drawn.
 fn range(points: &[(f64, f64)], latency: bool) -> String {
     let values: Vec<f64> = points
         .iter()
@@ -138,7 +138,7 @@ fn range(points: &[(f64, f64)], latency: bool) -> String {
     format!("{} to {} per window", text(low), text(high))
 }
 
-/// Averages of neighbours, so that a long recording does not become a large page.
+/// Averages of neighbouring points, so that a long recording does not become a large page.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let points: Vec<_> = points
         .iter()
@@ -161,7 +161,7 @@ fn path(frame: &Frame, line: &[(f64, f64)]) -> String {
     for (t, v) in line {
         if v.is_finite() {
             let (x, y) = (px(frame.x(*t)), px(frame.y(*v)));
-            // A line of no length, so that a point between two gaps is a dot.
+            // A line of no length is drawn, so that a point between two gaps is a dot.
             d += &if pen {
                 format!("L{x} {y}")
             } else {

@@ -1,0 +1,194 @@
+//! File systems below the exports: logs, barriers, times of access.
+
+use crate::doctor::answer::{Answer, State};
+use crate::doctor::host::{Host, Missing};
+use crate::doctor::rule::Rule;
+use nfscope_model::host_report::Exported;
+use nfscope_source::etab;
+use std::collections::BTreeMap;
+
+/// Properties of ZFS datasets.
+pub const ZFS: Rule = Rule {
+    name: "zfs",
+    why: "With sync=disabled writes are acknowledged before they are durable; with logbias=throughput a log device is not used for data.",
+    source: "zfsprops(7), sync and logbias",
+    look: |host| {
+        let on_zfs = host.exported.iter().filter(|e| e.fs == "zfs");
+        on_zfs
+            .map(|e| {
+                let of_dataset = e.warnings.iter().filter(|w| w.contains('='));
+                let says: Vec<_> = of_dataset.map(String::as_str).collect();
+                match says.is_empty() {
+                    true => Answer::good(format!(
+                        "{}: neither sync=disabled nor a log that is gone around",
+                        e.path
+                    )),
+                    false => {
+                        Answer::change(format!("{}: {}", e.path, says.join("; ")), e.fix.clone())
+                    }
+                }
+            })
+            .collect()
+    },
+};
+
+/// Exports with what they lie on.
+fn exported(host: &Host) -> Result<Vec<(String, &Exported)>, Missing> {
+    let text = host.etab()?;
+    let mut durable: BTreeMap<String, bool> = BTreeMap::new();
+    for line in etab::lines(&text).filter(|l| l.options.contains(&"rw")) {
+        *durable.entry(line.path).or_default() |= line.options.contains(&"sync");
+    }
+    let exported = |path: &String| host.exported.iter().find(|e| e.path == *path);
+    let found = durable.iter().filter(|(_, sync)| **sync);
+    Ok(found
+        .filter_map(|(path, _)| Some((path.clone(), exported(path)?)))
+        .collect())
+}
+
+/// Logs on slow disks.
+pub const LOG: Rule = Rule {
+    name: "log",
+    why: "A write that must be durable waits for the file system's journal or intent log. On a rotating disk that is a turn of the disk, \
+          beside all other requests to it.",
+    source: "Documentation/filesystems/ext4/journal.rst; xfs(5), logdev; zpoolconcepts(7), log; queue/rotational in /sys",
+    look: |host| match exported(host) {
+        Err(Missing::Absent(_)) => Vec::new(),
+        Err(e) => vec![e.answer()],
+        Ok(all) => {
+            // Exports of one file system share its log.
+            let mut volumes: BTreeMap<&str, (Vec<String>, &Exported)> = BTreeMap::new();
+            for (path, e) in all {
+                let same = volumes.entry(&e.volume).or_insert((Vec::new(), e));
+                same.0.push(path);
+            }
+            let each = volumes.values();
+            each.map(|(paths, e)| log_of(host, &paths.join(", "), e))
+                .collect()
+        }
+    },
+};
+
+fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
+    let place = format!("{paths}: {} on {}, log {}", e.fs, e.volume, e.log);
+    let turns = match e.separate {
+        // Names of log devices are known to `zpool` or to a mount option; their speed shows under load.
+        Some(true) => return Answer::good(place),
+        None if e.log == "none" => return Answer::good(place),
+        None => {
+            return Answer::unknown(
+                place,
+                "run `nfscope doctor` as root, with the file system mounted",
+            );
+        }
+        Some(false) => rotates(host, &e.volume),
+    };
+    match turns {
+        Some(true) => Answer::consider(
+            format!(
+                "{place}, which the kernel calls a rotating disk (a virtual disk may say so wrongly)"
+            ),
+            "a log on a device with flash and power-loss protection: `nfscope what-if` estimates from a load what that would be worth",
+        ),
+        Some(false) => Answer::good(format!("{place}, which is no rotating disk")),
+        None => Answer::unknown(
+            format!("{place}; whether its disks rotate is not known"),
+            "see `lsblk -o NAME,ROTA`, and for a pool `zpool status`",
+        ),
+    }
+}
+
+/// Returns true for a rotating disk, and for a device that lies on one.
+fn rotates(host: &Host, device: &str) -> Option<bool> {
+    let of = |queue: String| match host.text(&queue).ok()?.trim() {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => None,
+    };
+    let directory = format!("/sys/class/block/{device}");
+    // A partition has no queue, and its disk is the directory above its own.
+    of(format!("{directory}/queue/rotational"))
+        .or_else(|| of(format!("{directory}/../queue/rotational")))
+}
+
+/// Mounts below the exports, each once.
+fn mounts(
+    host: &Host,
+    look: impl Fn(&str, &nfscope_source::mounts::Mount) -> Answer,
+) -> Vec<Answer> {
+    let (etab, mounts) = match (host.etab(), host.mounts()) {
+        (Ok(etab), Ok(mounts)) => (etab, mounts),
+        (Err(Missing::Absent(_)), _) => return Vec::new(),
+        (Err(e), _) | (_, Err(e)) => return vec![e.answer()],
+    };
+    let mut seen = BTreeMap::new();
+    for line in etab::lines(&etab) {
+        if let Some(mount) = mounts.on(&line.path) {
+            seen.entry(mount.point.clone())
+                .or_insert_with(|| look(&mount.point, mount));
+        }
+    }
+    seen.into_values().collect()
+}
+
+/// Answers of mounts, of which good ones share a line.
+fn joined(answers: Vec<Answer>, good: &str) -> Vec<Answer> {
+    let (fine, mut rest): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|a| a.state == State::Good);
+    if !fine.is_empty() {
+        let all: Vec<_> = fine.into_iter().map(|a| a.says).collect();
+        rest.push(Answer::good(format!("{good}: {}", all.join(", "))));
+    }
+    rest
+}
+
+/// File systems that do not flush disks.
+pub const BARRIER: Rule = Rule {
+    name: "barrier",
+    why: "Without barriers the file system does not make disks write their volatile caches. After a loss of power, acknowledged writes \
+          are lost, and the file system may be damaged.",
+    source: "ext4(5), barrier; btrfs(5), nobarrier",
+    look: |host| {
+        let look = |point: &str, mount: &nfscope_source::mounts::Mount| {
+            let off = ["nobarrier", "barrier=0"]
+                .into_iter()
+                .find(|o| mount.flag(o));
+            match off {
+                Some(option) => Answer::change(
+                    format!("{point} ({}) is mounted with {option}", mount.fs),
+                    "remove the option from /etc/fstab, and mount it again; keep it only where every disk has power-loss protection",
+                ),
+                None => Answer::good(point),
+            }
+        };
+        joined(mounts(host, look), "no mount without barriers")
+    },
+};
+
+/// Times of access at each reading.
+pub const ATIME: Rule = Rule {
+    name: "atime",
+    why: "Each READ changes the file's time of access, so that reading writes. With relatime that happens once a day and file.",
+    source: "mount(8), strictatime and relatime; zfsprops(7), atime and relatime",
+    look: |host| {
+        let look = |point: &str, mount: &nfscope_source::mounts::Mount| match [
+            "noatime", "relatime", "ro",
+        ]
+        .into_iter()
+        .find(|o| mount.flag(o))
+        {
+            Some(option) => Answer::good(format!("{point} {option}")),
+            None => Answer::consider(
+                format!(
+                    "{point} ({}) writes the time of access at each reading",
+                    mount.fs
+                ),
+                match mount.fs.as_str() {
+                    "zfs" => format!("zfs set relatime=on {}", mount.source),
+                    _ => format!("mount -o remount,relatime {point}, and the same in /etc/fstab"),
+                },
+            ),
+        };
+        joined(mounts(host, look), "no time of access at each reading")
+    },
+};

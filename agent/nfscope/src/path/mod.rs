@@ -1,0 +1,208 @@
+//! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
+
+pub(crate) mod join;
+
+use crate::cli::PathArgs;
+use crate::path::join::{Parts, Path, PathVersion, join};
+use anyhow::{Context, bail, ensure};
+use nfscope_agent_client::http;
+use nfscope_api::address;
+use nfscope_model::{Snapshot, Window};
+use nfscope_text::console;
+use nfscope_text::table::columns;
+use nfscope_text::units::seconds;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::thread;
+
+/// What to print.
+///
+/// # Errors
+/// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
+pub fn run(args: &PathArgs) -> anyhow::Result<String> {
+    let server = args.server.clone();
+    let own = args.url.clone().unwrap_or_else(address::default_url);
+    let host = address::parse(&server, "").context(address::BadUrl(server.clone()))?;
+    let mut names = vec![host.name().to_owned()];
+    names.extend(args.mounted_as.iter().cloned());
+    let before = snapshots(&own, &server)?;
+    thread::sleep(args.length);
+    let after = snapshots(&own, &server)?;
+    let named = |s: &Snapshot, url: &str| s.host.clone().unwrap_or_else(|| url.to_owned());
+    let hosts = [named(&after[0], &own), named(&after[1], &server)];
+    let windows = [
+        window(&before[0], &after[0], &hosts[0])?,
+        window(&before[1], &after[1], &hosts[1])?,
+    ];
+    let servers = Names::of(&names);
+    let path = join(&windows[0], &windows[1], [&hosts[0], &hosts[1]], |m| {
+        servers.has(host_of(m))
+    })
+    .map_err(|why| anyhow::anyhow!(why))?;
+    match args.json {
+        true => Ok(console::json(&path)?),
+        false => Ok(console::plain(&page(&path))),
+    }
+}
+
+/// Both at the same time.
+fn snapshots(own: &str, server: &str) -> anyhow::Result<[Snapshot; 2]> {
+    thread::scope(|scope| {
+        let there = scope.spawn(|| http::snapshot(server).context("the server's agent"));
+        let here = http::snapshot(own).context("this client's agent");
+        let there = there.join();
+        let Ok(there) = there else {
+            bail!("the thread that asks the server's agent has ended")
+        };
+        Ok([here?, there?])
+    })
+}
+
+fn window(before: &Snapshot, after: &Snapshot, host: &str) -> anyhow::Result<Window> {
+    ensure!(
+        after.goes_on_from(before),
+        "the agent of {host} was started anew, or detached a probe, in this window; ask again"
+    );
+    Ok(after.since(before))
+}
+
+/// `server:/export`, or an address alone.
+fn host_of(mount: &str) -> &str {
+    let host = mount.split_once(":/").map_or(mount, |(host, _)| host);
+    let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    bare.unwrap_or(host)
+}
+
+/// The names of a server, and its addresses.
+struct Names<'a> {
+    names: &'a [String],
+    addresses: BTreeSet<IpAddr>,
+}
+
+impl Names<'_> {
+    fn of(names: &[String]) -> Names<'_> {
+        let addresses = names.iter().flat_map(|name| addresses(name));
+        Names {
+            names,
+            addresses: addresses.collect(),
+        }
+    }
+
+    fn has(&self, host: &str) -> bool {
+        let is_named = self.names.iter().any(|name| name == host);
+        is_named || addresses(host).iter().any(|a| self.addresses.contains(a))
+    }
+}
+
+fn addresses(name: &str) -> Vec<IpAddr> {
+    let found = (name, 0).to_socket_addrs();
+    found.map_or(Vec::new(), |all| {
+        all.map(|a| a.ip().to_canonical()).collect()
+    })
+}
+
+/// A table for each version, and what of it is a mean.
+fn page(path: &Path) -> String {
+    let mut out = format!(
+        "{} to {} and back, {:.1} s; an RPC on average:\n",
+        path.client, path.server, path.window_seconds
+    );
+    for v in &path.versions {
+        let _ = write!(
+            out,
+            "\nNFSv{}: {}\n{}",
+            v.version,
+            sentence(&v.total),
+            table(v)
+        );
+        if !v.alone {
+            let _ = writeln!(
+                out,
+                "The server answered {:.0} RPCs over NFSv{} in all, others' too: its times are means over all clients.",
+                v.server_rpcs, v.version
+            );
+        }
+    }
+    out.push_str(
+        "\nTOTAL is the client's own time, which the columns behind it add up to. BACKLOG: before the request is sent.\n\
+         NETWORK: what is left of the round trips. QUEUE to REPLY: the server. DONE: in the client, after the reply.\n\
+         Of a single operation QUEUE, RECEIVE and REPLY are the server's means over all operations of the version.\n",
+    );
+    out
+}
+
+/// Where most of it is.
+fn sentence(p: &Parts) -> String {
+    let percent = |s: f64| format!("{:.0} %", 100.0 * s / p.seconds.max(f64::MIN_POSITIVE));
+    format!(
+        "{} of the time in this client, {} in the network, {} in the server",
+        percent(p.backlog_seconds + p.completion_seconds),
+        percent(p.network_seconds),
+        percent(p.server())
+    )
+}
+
+fn table(v: &PathVersion) -> String {
+    let head = [
+        "OP",
+        "RPCS",
+        "TOTAL",
+        "BACKLOG",
+        "NETWORK",
+        "QUEUE",
+        "RECEIVE",
+        "EXECUTE",
+        "REPLY",
+        "DONE",
+        "EXECUTE IS",
+    ];
+    let mut rows = vec![head.map(str::to_owned), row("all", &v.total, &[])];
+    rows.extend(
+        v.ops
+            .iter()
+            .map(|o| row(&o.op.to_uppercase(), &o.parts, &o.phases)),
+    );
+    columns(&rows)
+}
+
+fn row(op: &str, p: &Parts, phases: &[(String, f64)]) -> [String; 11] {
+    let each = |s: f64| seconds(s / p.rpcs.max(1.0));
+    let phases = phases
+        .iter()
+        .map(|(name, part)| format!("{name} {:.0} %", part * 100.0));
+    [
+        op.to_owned(),
+        format!("{:.0}", p.rpcs),
+        each(p.seconds),
+        each(p.backlog_seconds),
+        each(p.network_seconds),
+        each(p.queue_seconds),
+        each(p.receive_seconds),
+        each(p.execute_seconds),
+        each(p.reply_seconds),
+        each(p.completion_seconds),
+        phases.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_of_a_server_by_name_or_address() {
+        let names = ["127.0.0.1".to_owned(), "filer.invalid".to_owned()];
+        let names = Names::of(&names);
+        for (mount, is) in [
+            ("127.0.0.1:/exp", true),
+            ("127.0.0.1", true),
+            ("filer.invalid:/a:/b", true),
+            ("10.9.0.1:/exp", false),
+            ("[::1]:/exp", false),
+        ] {
+            assert_eq!(names.has(host_of(mount)), is, "{mount}");
+        }
+        assert_eq!(host_of("[fe80::1]:/x"), "fe80::1");
+    }
+}

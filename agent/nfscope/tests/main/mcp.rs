@@ -1,0 +1,253 @@
+//! `nfscope mcp` as an assistant has it: the program, lines in and lines out, beside an agent in this process.
+
+use crate::fixture::Fake;
+use crate::fixture::serve::attached;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+struct Session {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+impl Session {
+    fn with(url: &str) -> Session {
+        let store = std::env::temp_dir().join("nfscope-no-store-of-this-name.db");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_nfscope"))
+            .args(["mcp", "--url", url, "--store"])
+            .arg(store)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Session {
+            to: child.stdin.take(),
+            from: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+
+    fn greeted(url: &str) -> Session {
+        let mut session = Session::with(url);
+        let answer = session.ask(1, "initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}));
+        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+        session.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        session
+    }
+
+    fn send(&mut self, line: &[u8]) {
+        let to = self.to.as_mut().unwrap();
+        to.write_all(line).unwrap();
+        to.write_all(b"\n").unwrap();
+        to.flush().unwrap();
+    }
+
+    fn answer(&mut self) -> Value {
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"))
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+        let line = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send(line.to_string().as_bytes());
+        loop {
+            let answer = self.answer();
+            assert_eq!(answer["jsonrpc"], "2.0", "{answer}");
+            if answer["id"] == id {
+                return answer;
+            }
+            // An error of a request whose number is not known has no number.
+            assert!(answer["error"]["code"].is_i64(), "{answer}");
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
+        let answer = self.ask(
+            9,
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+        );
+        let result = &answer["result"];
+        let text = result["content"][0]["text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{answer}")).to_owned();
+        (result["isError"] == true, text)
+    }
+
+    /// Nothing more to ask: the rest of what it says, after which it ends by itself.
+    fn end(mut self) -> String {
+        drop(self.to.take());
+        let mut rest = String::new();
+        self.from.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        rest
+    }
+}
+
+#[test]
+fn an_assistant_finds_tools_and_pages_and_gets_answers() {
+    let url = format!("http://{}", attached(Fake::new()));
+    let mut s = Session::greeted(&url);
+    assert_eq!(s.ask(2, "ping", json!({}))["result"], json!({}));
+    let list = s.ask(3, "tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().filter_map(|t| t["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "findings",
+            "diagnose",
+            "operations",
+            "who",
+            "stuck",
+            "what_if",
+            "recordings",
+            "compare",
+            "measured",
+            "doctor"
+        ]
+    );
+    assert!(
+        tools
+            .iter()
+            .all(|t| t["annotations"]["readOnlyHint"] == true)
+    );
+    let (wrong, findings) = s.call("findings", json!({}));
+    let findings: Value = serde_json::from_str(&findings).unwrap();
+    assert!(!wrong && findings["active"].is_array(), "{findings}");
+    let (wrong, window) = s.call("operations", json!({"seconds": 1}));
+    let window: Value = serde_json::from_str(&window).unwrap();
+    assert!(!wrong && window["ops"].is_array(), "{window}");
+    let (_, measured) = s.call("measured", json!({}));
+    assert!(measured.contains("times_operations"), "{measured}");
+    let (wrong, doctor) = s.call("doctor", json!({}));
+    assert!(
+        !wrong && doctor.contains("\"rule\":\"threads\""),
+        "{doctor}"
+    );
+    // No recording, and said so. A name is no flag.
+    let (wrong, why) = s.call("compare", json!({"before": "--help", "after": "b"}));
+    assert!(wrong && !why.contains("Usage"), "{why}");
+    let pages = s.ask(4, "resources/list", json!({}));
+    for page in pages["result"]["resources"].as_array().unwrap() {
+        let read = s.ask(5, "resources/read", json!({"uri": page["uri"]}));
+        let text = read["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("# "), "{page}");
+    }
+    assert_eq!(s.end(), "");
+}
+
+/// Lines that are no JSON, and those that are too long, have no answer; wrong requests have an error. The next one finds the session as
+/// it was.
+#[test]
+fn hostile_input_ends_nothing() {
+    let url = format!("http://{}", attached(Fake::new()));
+    let mut s = Session::greeted(&url);
+    let hostile: [Vec<u8>; 9] = [
+        b"{".to_vec(),
+        b"\xff\xfe\x00".to_vec(),
+        b"[]".to_vec(),
+        b"null".to_vec(),
+        "[".repeat(1_000_000).into_bytes(),
+        vec![b'a'; 3 << 20],
+        br#"{"jsonrpc":"2.0","id":1e999,"method":"ping"}"#.to_vec(),
+        br#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#.to_vec(),
+        br#"{"jsonrpc":"2.0","id":8,"method":7}"#.to_vec(),
+    ];
+    for line in hostile {
+        s.send(&line);
+        let shown = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+        assert_eq!(s.ask(3, "ping", json!({}))["result"], json!({}), "{shown}");
+    }
+    for (method, params) in [
+        ("tools/call", json!({})),
+        ("tools/call", json!({"name": "sh", "arguments": {}})),
+        ("tools/call", json!({"name": "who", "arguments": [1]})),
+        ("resources/read", json!({"uri": "file:///etc/shadow"})),
+        (
+            "resources/read",
+            json!({"uri": "nfscope://docs/../../etc/shadow"}),
+        ),
+        ("nothing", json!({})),
+    ] {
+        let answer = s.ask(5, method, params.clone());
+        assert!(
+            answer["error"]["code"].is_i64(),
+            "{method} {params}: {answer}"
+        );
+    }
+    for (tool, arguments) in [
+        ("diagnose", json!({"seconds": 1e18})),
+        ("diagnose", json!({"seconds": 2, "x": 1})),
+        ("what_if", json!({"recording": "a\u{0}b"})),
+        // A value is never a flag, and never a shell's.
+        ("who", json!({"by": "--url=http://x", "seconds": 1})),
+        ("who", json!({"by": "op; reboot", "seconds": 1})),
+        ("compare", json!({"before": "--html=/tmp/x", "after": "b"})),
+    ] {
+        let (wrong, why) = s.call(tool, arguments.clone());
+        assert!(wrong && !why.is_empty(), "{tool} {arguments}: {why}");
+    }
+    // Answers to nothing, cancellations of calls that were never made, and empty lines have no answer.
+    for line in [
+        r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        r#"{"jsonrpc":"2.0","method":"nothing"}"#,
+        "",
+        "  ",
+    ] {
+        s.send(line.as_bytes());
+        assert_eq!(s.ask(3, "ping", json!({}))["result"], json!({}), "{line}");
+    }
+    s.end();
+}
+
+/// An assistant may go before the session began.
+#[test]
+fn a_session_that_never_began_ends_well() {
+    assert_eq!(Session::with("http://127.0.0.1:1").end(), "");
+}
+
+/// A call that watches for minutes keeps no other waiting, can be cancelled, and no more than four are under way.
+#[test]
+fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
+    let url = format!("http://{}", attached(Fake::new()));
+    let mut s = Session::greeted(&url);
+    let watch = |id: u64| {
+        let params = json!({"name": "operations", "arguments": {"seconds": 300}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    for id in 11..15 {
+        s.send(watch(id).as_bytes());
+    }
+    assert_eq!(s.ask(2, "ping", json!({}))["result"], json!({}));
+    s.send(watch(15).as_bytes());
+    let full = s.answer();
+    assert_eq!(full["id"], 15, "{full}");
+    let why = &full["result"]["content"][0]["text"];
+    assert_eq!(why, "4 calls are under way: wait for one of them");
+    for id in 11..14 {
+        let params = json!({"requestId": id, "reason": "enough"});
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        s.send(told.to_string().as_bytes());
+    }
+    // Three of four places are free again, and the end waits for no call.
+    let (wrong, doctor) = s.call("doctor", json!({}));
+    assert!(!wrong, "{doctor}");
+    s.end();
+}
+
+#[test]
+fn without_an_agent_a_tool_says_so_and_attaches_nothing() {
+    let mut s = Session::greeted("http://127.0.0.1:1");
+    for tool in ["findings", "diagnose", "operations", "stuck", "what_if"] {
+        let (wrong, why) = s.call(tool, json!({}));
+        assert!(
+            wrong && why.contains("no agent at http://127.0.0.1:1"),
+            "{tool}: {why}"
+        );
+    }
+    s.end();
+}

@@ -1,0 +1,47 @@
+//! The panels.
+
+/// A panel of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// Procedures and component operations.
+    Operations,
+    /// Thread pools, requests.
+    Threads,
+    /// Journals, block devices.
+    Disks,
+    /// Clients, exports.
+    Clients,
+    /// A break-down by the user's query.
+    By,
+    /// Coverage, lost events, programs that do not run.
+    Probes,
+}
+
+impl Tab {
+    /// Panels from left to right.
+    pub const ALL: [Tab; 6] = [
+        Tab::Operations,
+        Tab::Threads,
+        Tab::Disks,
+        Tab::Clients,
+        Tab::Probes,
+        Tab::By,
+    ];
+
+    /// Name in full, and a short one for narrow screens.
+    pub(super) fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Tab::Operations => ("Operations", "Ops"),
+            Tab::Threads => ("Threads, RPC", "Threads"),
+            Tab::Disks => ("Logs, disks", "Disks"),
+            Tab::Clients => ("Clients, exports", "Clients"),
+            Tab::By => ("Break-down", "By"),
+            Tab::Probes => ("Probes", "Probes"),
+        }
+    }
+
+    pub(super) fn step(self, by: usize) -> Tab {
+        let i = Tab::ALL.iter().position(|t| *t == self).unwrap_or(0);
+        Tab::ALL[(i + by) % Tab::ALL.len()]
+    }
+}

@@ -1,0 +1,81 @@
+//! Rules of `docs/develop/words.md`, as `tests/words.py` applies them to the added lines of a diff.
+
+use anyhow::{Context, Result, ensure};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Lines that the program prints about a diff.
+fn problems(diff: &str) -> Result<Vec<String>> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("words.py");
+    let mut child = Command::new(&program)
+        .args(["--diff", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| program.display().to_string())?;
+    let mut stdin = child.stdin.take().context("no standard input")?;
+    stdin.write_all(diff.as_bytes())?;
+    drop(stdin);
+    let output = child.wait_with_output()?;
+    let printed: Vec<_> = String::from_utf8(output.stdout)?
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    ensure!(
+        output.status.code() == Some(i32::from(!printed.is_empty())),
+        "exit status {}",
+        output.status
+    );
+    Ok(printed)
+}
+
+/// A diff that adds lines to `agent/model/src/x.rs` after its line 10.
+fn added(lines: &[&str]) -> String {
+    let lines: String = lines.iter().map(|l| format!("+{l}\n")).collect();
+    format!(
+        "--- a/agent/model/src/x.rs\n+++ b/agent/model/src/x.rs\n@@ -10,1 +10,9 @@\n fn x() {{}}\n{lines}"
+    )
+}
+
+#[test]
+fn private_words_and_comments_without_a_noun_are_refused() -> Result<()> {
+    for (lines, at) in [
+        (&["fn f() {}", "/// What comes is of the client."][..], "12"),
+        (&["fn f() {}", "// It is the newest one."], "12"),
+        (&["fn f() {}", "// Of two, the newer one."], "12"),
+        (&["// The rows that whoever asks has seen."], "11"),
+        (&["pub fn of(x: u8) -> u8 { x }"], "11"),
+    ] {
+        let found = problems(&added(lines))?;
+        ensure!(
+            matches!(&found[..], [one] if one.starts_with(&format!("agent/model/src/x.rs:{at}: "))),
+            "{lines:?}: {found:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn other_lines_are_accepted() -> Result<()> {
+    for lines in [
+        // A line that goes on with the sentence of the one before.
+        &[
+            "// Rows that are free, and the time",
+            "// of the last row that was used.",
+        ][..],
+        &["let whoever = 1;"],
+        &[
+            "fn f() {}",
+            "/// As soon as a row is free, its number is reused.",
+        ],
+        &["pub fn of_window(x: u8) -> u8 { x }"],
+    ] {
+        let found = problems(&added(lines))?;
+        ensure!(found.is_empty(), "{lines:?}: {found:?}");
+    }
+    // A removed line breaks no rule.
+    let removed = "--- a/x.rs\n+++ b/x.rs\n@@ -1,2 +1,1 @@\n fn f() {}\n-// What it was.\n";
+    ensure!(problems(removed)?.is_empty(), "a removed line was judged");
+    Ok(())
+}
