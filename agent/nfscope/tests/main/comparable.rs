@@ -108,7 +108,13 @@ fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
         let make = move |i| {
             let r = recording("run", i, 60, &writes(log));
             let r = with_values(&r, &f::BLOCK_DEVICE, [device, "write"], 1e-3);
-            let each = |n: usize| if n % every == 0 { flushes } else { 0.0 };
+            let each = |n: usize| {
+                if n.is_multiple_of(every) {
+                    flushes
+                } else {
+                    0.0
+                }
+            };
             counting(&r, &f::BLOCK_FUA, [device], each)
         };
         (first..first + 3).map(make).collect::<Vec<Recording>>()
