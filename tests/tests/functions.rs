@@ -1,6 +1,6 @@
 //! The kernel functions by which the diagnosis names a sleep, and which of the lab's kernels have them in their modules.
 //!
-//! The table is compared whole: a kernel that calls a function otherwise changes it, and somebody looks. Until then a sleep there is of
+//! The table is compared whole: a kernel that calls a function otherwise changes it, and the test fails. Until then a sleep there is of
 //! unknown kind, because stacks are compared by name alone.
 
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn texts(kernel: Kernel) -> Result<Vec<Vec<u8>>> {
     wanted.iter().map(|p| Ok(fs::read(p)?)).collect()
 }
 
-/// Whether a function begins like that: names in a module's table of strings begin behind a zero.
+/// True if a function begins like that: names in a module's table of strings begin behind a zero.
 fn has(text: &[u8], begin: &str) -> bool {
     let mut sought = vec![0];
     sought.extend(begin.as_bytes());

@@ -13,7 +13,7 @@ use nfscope_model::finding::{Diagnosis, Severity};
 use nfscope_model::{Sample, Series, Snapshot, Window};
 use std::time::Duration;
 
-/// The window of a server that goes on like that for so many times as long.
+/// The window of a server that goes on like that for `times` as long.
 fn longer(w: &Window, times: u32) -> Window {
     let mut delta = Snapshot::new(w.delta.at);
     delta.host = w.delta.host.clone();
@@ -42,7 +42,7 @@ fn longer(w: &Window, times: u32) -> Window {
     }
 }
 
-/// One half of a window: of an odd number of events the first half has one more.
+/// Half of a window: of an odd number of events the first half has one more.
 fn half(w: &Window, first: bool) -> Window {
     let mut delta = longer(w, 1).delta;
     let mut halved = Snapshot::new(delta.at);

@@ -45,7 +45,7 @@ fn private_words_and_comments_without_a_noun_are_refused() -> Result<()> {
         (&["fn f() {}", "// It is the newest one."], "12"),
         (&["fn f() {}", "// Of two, the newer one."], "12"),
         (&["// The rows that whoever asks has seen."], "11"),
-        (&["pub fn of(x: u8) -> u8 { x }"], "11"),
+        (&[concat!("pub fn ", "of(x: u8) -> u8 { x }")], "11"),
     ] {
         let found = problems(&added(lines))?;
         ensure!(

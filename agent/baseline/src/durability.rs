@@ -118,7 +118,7 @@ pub struct DurabilityChange {
 enum Loss {
     /// Lost writes whose share was counted, or is reported as unknown.
     Writes(String),
-    /// This device is never asked to flush its write cache, or hardly ever, as it is on the other side. Nobody counts the writes in there.
+    /// This device is never asked to flush its write cache, or hardly ever, as it is on the other side. Writes in there are not counted.
     Cache(String, &'static str),
 }
 

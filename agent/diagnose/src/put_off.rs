@@ -118,7 +118,7 @@ pub struct NlmClient {
 impl NlmClient {
     /// Returns these clients, the one that waits longest first; `None` if lockd is not probed.
     pub fn all(w: &Window) -> Option<Vec<NlmClient>> {
-        // Without the module there is no lockd, and nobody asks it for a lock.
+        // Without the module there is no lockd, and no client asks it for a lock.
         let mut lockd = w.delta.probes.iter().filter(|p| p.probe == "lockd");
         let is_absent = |p: &ProbeStatus| p.state == ProbeState::Unused;
         let absent = lockd.next().is_some_and(is_absent) && lockd.all(is_absent);

@@ -1,4 +1,4 @@
-//! Unknown is never zero, whoever prints it.
+//! Unknown is never zero, in any renderer.
 //!
 //! Recorded windows of the lab are printed by every renderer with each of their families taken away in turn: a host that cannot measure it.
 //! Whatever a renderer says of such a window may be less, and unknown. It is no zero, no "no" and no number of what was taken away that

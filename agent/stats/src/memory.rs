@@ -31,7 +31,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of the sum of `y` over the sum of `x`, one of each for each window.
+    /// Memory of the sum of `y` over the sum of `x`, one of each for each window.
     pub fn of_ratio(y: &[f64], x: &[f64]) -> Memory {
         let ratio = y.iter().sum::<f64>() / x.iter().sum::<f64>();
         let residual = |(y, x): (&f64, &f64)| {
@@ -41,7 +41,7 @@ impl Memory {
         Memory::of(&y.iter().zip(x).map(residual).collect::<Vec<_>>())
     }
 
-    /// Of a series whose expectation is zero.
+    /// Memory of a series whose expectation is zero.
     pub(crate) fn of(z: &[f64]) -> Memory {
         Memory {
             score: score(z),

@@ -167,14 +167,14 @@ fn series_are_recognized() {
     }
 }
 
-/// What became of measurements that end when the interval of their mean is narrow.
+/// Outcomes of measurements that end when the interval of their mean is narrow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ends {
     ended: u32,
     missed: u32,
     /// Those of them in which a burst had come.
     missed_burst: u32,
-    /// Those that end without a look at memory, and miss.
+    /// Measurements that end without a look at memory, and miss.
     missed_blindly: u32,
 }
 
@@ -214,7 +214,7 @@ fn ends(kind: Kind, wanted: f64, all: u32, random: &mut SmallRng) -> Ends {
     ends
 }
 
-/// True if so many of all are no surprise where the probability is at most this: the exact binomial probability of as many or more is above
+/// True if `found` of `all` are no surprise where the probability is at most this: the exact binomial probability of as many or more is above
 /// one in a thousand.
 fn is_at_most(found: u32, share: f64, all: u32) -> bool {
     let binomial = Binomial::new(share, u64::from(all)).unwrap();
@@ -231,7 +231,7 @@ fn ends_of_measurements() {
         for wanted in [0.1, 0.05] {
             let e = ends(kind, wanted, all, &mut random);
             println!("{kind:?}, ±{wanted}, of {all}: {e:?}");
-            // Of bursts those that have come.
+            // Bursts count that have come.
             let missed = if kind == Kind::Bursts {
                 e.missed_burst
             } else {
@@ -284,7 +284,7 @@ fn window(level: f64, random: &mut SmallRng) -> Sparse {
     filled.map(|(i, n)| (i as u16, n)).collect()
 }
 
-/// The same for the median of sixty values in each window.
+/// Ends of measurements of the median of sixty values in each window.
 #[test]
 fn ends_of_measurements_of_a_median() {
     let mut random = SmallRng::seed_from_u64(67);

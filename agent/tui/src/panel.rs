@@ -44,7 +44,7 @@ pub(super) fn title(v: &View) -> Line {
 /// Line about the threads.
 pub(super) fn threads(v: &View) -> Line {
     let text = match v.pools.as_slice() {
-        // Somebody serves these requests.
+        // Threads that are not known serve these requests.
         [] if v.rpc.iter().any(|r| r.rate > 0.0) => "nfsd threads: unknown".to_owned(),
         [] => "no nfsd threads".to_owned(),
         [one] => pool(one),

@@ -28,7 +28,7 @@ pub const MIN_QUEUE_SHARE: f64 = 0.01;
 /// A client stands out that has so much more of the operations than it would have if all clients were alike.
 const STANDS_OUT: f64 = 0.25;
 
-/// A request that takes so many times the mean is told beside it.
+/// Ratio to the mean from which on the longest request is printed beside it.
 const FAR_LONGER: f64 = 10.0;
 
 /// The part of a client's requests that are `what`, beside the least part for a finding.

@@ -43,7 +43,7 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let mut not_known = Vec::new();
     let mut outside = match state(answer.host == hostname::own_name(), args.over) {
         Ok(state) => state.outstanding(),
-        // Whoever starts or stops the server has the lock that its files ask for.
+        // The program that starts or stops the server has the lock that its files ask for.
         Err(why) if why.kind() == io::ErrorKind::TimedOut => vec![CHANGES.to_owned()],
         Err(why) => {
             not_known.push(format!(
