@@ -110,18 +110,24 @@ fn sentences(d: &Diagnosis) -> Vec<(Option<&str>, &str)> {
 
 /// Sentences about a window without a family that have numbers of it, or deny what the whole window does not deny.
 fn said_of_nothing(whole: &Diagnosis, family: &str, partial: &Diagnosis) -> Vec<String> {
-    let told: BTreeSet<_> = sentences(whole).into_iter().map(|(_, s)| s).collect();
+    let told: BTreeSet<_> = sentences(whole)
+        .into_iter()
+        .flat_map(|(_, s)| s.split("; "))
+        .collect();
     let mut wrong = Vec::new();
     for (of, sentence) in sentences(partial) {
         if of == Some(family) && !OF_MORE.contains(&family) {
             wrong.push(format!("{family}: evidence: {sentence}"));
         }
-        let denies =
-            DENIES.iter().any(|d| sentence.starts_with(d)) && !sentence.starts_with(NO_FREE_THREAD);
-        let nothing = [" 0 bytes", " 0 ns", "NaN ", "inf "];
-        let nothing = nothing.iter().any(|n| sentence.contains(n));
-        if (denies || nothing) && !told.contains(sentence) {
-            wrong.push(format!("{family}: {sentence}"));
+        // Clauses have facts of their own: one may be known although another is not.
+        for clause in sentence.split("; ") {
+            let denies =
+                DENIES.iter().any(|d| clause.starts_with(d)) && !clause.starts_with(NO_FREE_THREAD);
+            let nothing = [" 0 bytes", " 0 ns", "NaN ", "inf "];
+            let nothing = nothing.iter().any(|n| clause.contains(n));
+            if (denies || nothing) && !told.contains(clause) {
+                wrong.push(format!("{family}: {sentence}"));
+            }
         }
     }
     let resources = |d: &Diagnosis| -> BTreeSet<String> {

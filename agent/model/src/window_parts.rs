@@ -310,7 +310,7 @@ mod tests {
         // A window without any may come from one who does not count them.
         let of = |probes: Vec<crate::ProbeStatus>| {
             let mut w = window(|s| s.histogram(&family::OP_DURATION, ["3", "write"], one(0.25)));
-            w.delta.probes = probes.into();
+            w.delta.probes = probes;
             ops(&w)[0].errors
         };
         assert_eq!(of(Vec::new()), None);

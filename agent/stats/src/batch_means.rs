@@ -28,11 +28,11 @@ pub(crate) struct SumError {
 /// Non-overlapping batch means (A. M. Law, Simulation Modeling and Analysis, section 9.5.3): sums over stretches of time are nearly
 /// independent where single windows are not. In half an hour of windows the stretches are short. Therefore:
 /// - The autocorrelation at lag 1 is removed first and restored in the result (prewhitening: D. W. K. Andrews and J. C. Monahan, An
-/// improved heteroskedasticity and autocorrelation consistent covariance matrix estimator, Econometrica 60, 1992).
+///   improved heteroskedasticity and autocorrelation consistent covariance matrix estimator, Econometrica 60, 1992).
 /// - The correlation that remains between batches widens the error by sqrt((1 + r) / (1 - r)), as in N-Skart (A. Tafazzoli et al.,
-/// Performance of Skart, INFORMS J. on Computing 23, 2011).
+///   Performance of Skart, INFORMS J. on Computing 23, 2011).
 /// - The variation of independent stretches has one degree of freedom less than there are stretches, however many batches they are cut
-/// into. Student's t with these makes the intervals of short or correlated series wide enough.
+///   into. Student's t with these makes the intervals of short or correlated series wide enough.
 pub(crate) fn error_of_sum(z: &[f64]) -> SumError {
     let n = z.len() as f64;
     let autocorrelation = bias_corrected(z).min(MAX_AUTOCORRELATION);

@@ -7,7 +7,7 @@
 //!
 //! - Commits serve more than one request. Such a log takes all who wait.
 //! - Requests wait longer than any two commits take. Where a commit takes all who wait, no request does: it waits for the rest of one
-//! commit and for its own.
+//!   commit and for its own.
 //!
 //! Neither proof depends on the moments at which clients ask. With two clients or fewer at the log at a time there is no proof: a request
 //! then waits for one commit before its own, whatever the log does. Both limits are reported then.
