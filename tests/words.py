@@ -31,7 +31,9 @@ LEFT_OUT = re.compile(r"^(tests/windows/|dashboards/grafana/|docs/commands\.md|d
 
 
 def git(*arguments):
-    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    # Prefixes of paths in a diff: `added` needs a/ and b/, whatever the user's configuration says.
+    prefixes = ["-c", "diff.mnemonicPrefix=false", "-c", "diff.noprefix=false"]
+    return subprocess.run(["git", "-C", ROOT, *prefixes, *arguments], capture_output=True, text=True, check=False)
 
 
 def words():
@@ -48,7 +50,8 @@ def words():
 
 
 def added(diff):
-    """File, line number, text and the added line before it, of each added line of a unified diff."""
+    """File, line number, text and the line before it, of each added line of a unified diff. The line before is an added or an unchanged
+    one, and None where the diff does not show it."""
     file, number, before = None, 0, (None, 0, "")
     for line in diff.splitlines():
         if line.startswith("+++ "):
@@ -60,8 +63,9 @@ def added(diff):
             last = before[2] if before[:2] == (file, number - 1) else None
             yield file, number, line[1:], last
             before = (file, number, line[1:])
-        elif not line.startswith("-"):
+        elif not line.startswith(("-", "\\")):
             number += 1
+            before = (file, number, line[1:])
 
 
 def problems(diff):
@@ -105,7 +109,7 @@ def main():
         wrong = list(problems(diff))
     else:
         base = arguments.base or git("log", "--diff-filter=A", "--format=%H", "--", PAGE).stdout.strip() or "HEAD"
-        diff = git("diff", "--unified=1", base)
+        diff = git("diff", "--no-ext-diff", "--no-color", "--unified=1", base)
         if diff.returncode:
             sys.exit(f"git diff {base}: {diff.stderr.strip()}")
         wrong = [*problems(diff.stdout), *subjects(base)]

@@ -57,7 +57,7 @@ pub fn run(options: &Options) -> Result<String> {
     let agent = agent_of(&server)?;
     if options.zfs {
         let zfs = options.kernel.zfs()?;
-        // What was logged is free again some transaction groups later. A full device would leave the log to the disk.
+        // Space of logged data is free again some transaction groups later. A full device would leave the log to the disk.
         server.sh(&format!(
             "set -e; zfs_load {}; scene_up zfs 8; nfsd_up 16; grace_over
              null_disk slog 0.1 512",

@@ -2,12 +2,13 @@
 //! another client holds.
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::{Agent, Server};
+use lab::{Agent, Server, finally};
 use nfscope_diagnose::evaluate;
 use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{Snapshot, Unacknowledged, family};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::lifecycle::eventually;
 
@@ -106,7 +107,27 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
 pub fn a_server_that_does_not_stop(server: &Server, agent: &Agent) -> Result<()> {
     let mount = server.client(0).mount_v3()?;
     server.client(0).sh(&format!("touch {mount}/stops"))?;
+    // The kernel skips the grace period without a client to wait for (nfs4_state_start_net). This one is recorded when it opens a file,
+    // and comes back when it renews its lease: after 60 s without an operation.
+    let idle = server.client(1);
+    let mounted = idle.mount("grace", "vers=4.2,proto=tcp,hard", "/")?;
+    idle.sh(&format!("touch {mounted}/grace"))?;
     let threads = server.sh("cat /proc/fs/nfsd/threads")?.stdout;
+    let threads = threads.trim();
+    finally(
+        || stops_and_starts(server, agent, &mount, threads),
+        || {
+            // fsfreeze fails if the file system is not frozen any more.
+            server.sh(&format!(
+                "fsfreeze -u /run/exp 2>/dev/null\nnfsd_up {threads} && grace_over"
+            ))?;
+            idle.sh(&format!("umount {mounted}")).map(drop)
+        },
+    )
+}
+
+/// Stops the server in the way described above, and starts it without `nfsd_up`, which ends the grace period.
+fn stops_and_starts(server: &Server, agent: &Agent, mount: &str, threads: &str) -> Result<()> {
     let before = agent.snapshot()?;
     let change = |s: &Snapshot| s.value(&family::SERVER_CHANGE, []);
     ensure!(change(&before) == Some(0.0), "{:?}", change(&before));
@@ -114,30 +135,101 @@ pub fn a_server_that_does_not_stop(server: &Server, agent: &Agent) -> Result<()>
     let writes = server
         .client(0)
         .spawn(&format!("echo x >{mount}/stops; sync {mount}/stops"))?;
-    let told = server
-        .sh("sleep 1; (rpc.nfsd 0 >/dev/null 2>&1 &) ; sleep 1")
-        .and_then(|_| {
-            eventually(|| {
-                let now = agent.snapshot()?;
-                Ok(change(&now).is_some_and(|s| s >= 1.0).then_some(now))
-            })
-        });
+    server.sh("sleep 1; (rpc.nfsd 0 >/dev/null 2>&1 &) ; sleep 1")?;
+    let told = eventually(|| {
+        let now = agent.snapshot()?;
+        Ok(change(&now).is_some_and(|s| s >= 1.0).then_some(now))
+    })?;
     server.sh("fsfreeze -u /run/exp")?;
-    let d = evaluate(&told?.since(&before), &[]);
+    let d = evaluate(&told.since(&before), &[]);
     let says = "the server has been starting, stopping or changing its threads for ";
     let said = d.outside.iter().chain([&d.reason]);
     ensure!(said.into_iter().any(|s| s.contains(says)), "{d:#?}");
-    let stopped = eventually(|| Ok((change(&agent.snapshot()?) == Some(0.0)).then_some(())));
-    server.sh(&format!("nfsd_up {}", threads.trim()))?;
-    let grace = eventually(|| {
+    eventually(|| Ok((change(&agent.snapshot()?) == Some(0.0)).then_some(())))
+        .context("the server has stopped")?;
+    server.sh(&format!("rpc.nfsd --grace-time 10 {threads}"))?;
+    let mut seen: Vec<GraceMoment> = Vec::new();
+    // Ten seconds of grace, and some more.
+    for _ in 0..100 {
         let ended = server.sh("cat /proc/fs/nfsd/v4_end_grace")?.stdout;
-        let told = agent.snapshot()?.value(&family::IN_GRACE, []);
-        Ok((told == Some(f64::from(u8::from(ended.trim() == "N")))).then_some(()))
-    });
+        let now = agent.snapshot()?;
+        seen.push(GraceMoment {
+            at: now.at,
+            in_grace: ended.trim() == "N",
+            told: now.value(&family::IN_GRACE, []),
+        });
+        let over = seen.iter().find(|m| !m.in_grace);
+        if over.is_some_and(|m| now.at.saturating_sub(m.at) > 2 * REPEATED) {
+            break;
+        }
+        lab::pass(Duration::from_millis(300));
+    }
     writes.kill()?;
-    server.sh("grace_over")?;
-    stopped.context("the server has stopped")?;
-    grace.context("its grace period is the kernel's")
+    grace_is_the_kernels(&seen)
+}
+
+/// Longest time for which the agent repeats an answer of the kernel: it asks every two seconds (READ_AGAIN of agent/source).
+const REPEATED: Duration = Duration::from_secs(4);
+
+/// Answers about the grace period: the kernel's, and then the agent's.
+#[derive(Debug, Clone, Copy)]
+struct GraceMoment {
+    /// Time of the agent's snapshot.
+    at: Duration,
+    in_grace: bool,
+    told: Option<f64>,
+}
+
+/// Fails unless the agent tells what the kernel has said for longer than the agent repeats an answer, in the grace period and after it.
+fn grace_is_the_kernels(seen: &[GraceMoment]) -> Result<()> {
+    let mut compared = Vec::new();
+    for (i, now) in seen.iter().enumerate() {
+        let same = |m: &&GraceMoment| m.in_grace == now.in_grace;
+        let first = seen[..i].iter().rev().take_while(same).last();
+        let lasts = first.is_some_and(|m| now.at.saturating_sub(m.at) >= REPEATED);
+        // The kernel's next answer is younger than the agent's.
+        if lasts && seen.get(i + 1).as_ref().is_some_and(same) {
+            let expected = Some(f64::from(u8::from(now.in_grace)));
+            ensure!(now.told == expected, "{now:?} of {seen:#?}");
+            compared.push(now.in_grace);
+        }
+    }
+    for (in_grace, what) in [(true, "in"), (false, "after")] {
+        ensure!(
+            compared.contains(&in_grace),
+            "no answer {what} the grace period was compared: {seen:#?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn an_agent_that_never_tells_a_grace_period_is_refused() {
+    // Seconds, what the kernel says, what the agent says.
+    let seen = |all: &[(u64, bool, f64)]| -> Vec<_> {
+        let moment = |(at, in_grace, told): &(u64, bool, f64)| GraceMoment {
+            at: Duration::from_secs(*at),
+            in_grace: *in_grace,
+            told: Some(*told),
+        };
+        all.iter().map(moment).collect()
+    };
+    let right = [
+        (0, true, 0.0),
+        (3, true, 1.0),
+        (6, true, 1.0),
+        (9, true, 1.0),
+        (10, false, 1.0),
+        (14, false, 0.0),
+        (18, false, 0.0),
+    ];
+    assert!(grace_is_the_kernels(&seen(&right)).is_ok());
+    let never = right.map(|(at, in_grace, _)| (at, in_grace, 0.0));
+    assert!(grace_is_the_kernels(&seen(&never)).is_err());
+    let always = right.map(|(at, in_grace, _)| (at, in_grace, 1.0));
+    assert!(grace_is_the_kernels(&seen(&always)).is_err());
+    let skipped = right.map(|(at, _, _)| (at, false, 0.0));
+    assert!(grace_is_the_kernels(&seen(&skipped)).is_err());
 }
 
 /// Two clients of NFSv3 want the same lock. lockd's answers are counted by client. The client that waits is named until it has the

@@ -8,8 +8,7 @@ use anyhow::{Result, ensure};
 use lab::Kernel;
 use lab::scenarios::{judged_in_every_run, recorded};
 use nfscope_diagnose::evaluate;
-use nfscope_model::finding::{Diagnosis, Severity};
-
+use nfscope_model::finding::{Diagnosis, Kind};
 use nfscope_model::{Sample, Series, Snapshot, Window};
 use std::time::Duration;
 
@@ -79,22 +78,31 @@ fn half(w: &Window, first: bool) -> Window {
     }
 }
 
-/// Kinds and severities of findings whose share is not beside a threshold: what is found at 25 % ends at 15 %.
-fn found(d: &Diagnosis) -> Vec<(&'static str, Severity)> {
-    let clear = d
-        .findings
-        .iter()
-        .filter(|f| f.share >= 0.30 || f.share >= 1.0);
-    let mut all: Vec<_> = clear.map(|f| (f.kind.as_str(), f.severity)).collect();
-    all.sort_unstable();
-    all
-}
+/// Share from which on a finding is clear of the threshold, 25 %: the other window has it, too, with any share.
+const CLEAR_SHARE: f64 = 0.30;
 
-/// Requests that are stuck have a share that is time in hand as a part of all time: it is another one of a longer window.
-const OF_A_MOMENT: &str = "stuck_requests";
+/// Share of stuck requests is time in hand as a part of all time: it is another one of a longer window.
+const OF_A_MOMENT: Kind = Kind::StuckRequests;
 
-fn lasting(mut all: Vec<(&'static str, Severity)>) -> Vec<(&'static str, Severity)> {
-    all.retain(|(kind, _)| *kind != OF_A_MOMENT);
+/// Differences between two windows of one server: clear findings of either that the other does not have, or with another severity.
+fn differences(one: &Diagnosis, other: &Diagnosis) -> Vec<String> {
+    let mut all = Vec::new();
+    for (has, lacks) in [(one, other), (other, one)] {
+        let clear = has.findings.iter().filter(|f| f.share >= CLEAR_SHARE);
+        for f in clear.filter(|f| f.kind != OF_A_MOMENT) {
+            let there = lacks.finding(f.kind).map(|f| f.severity);
+            if there != Some(f.severity) {
+                all.push(format!(
+                    "{} with {:.3} is {:?} in {} s, and {there:?} in {} s",
+                    f.kind.as_str(),
+                    f.share,
+                    f.severity,
+                    has.window_seconds,
+                    lacks.window_seconds
+                ));
+            }
+        }
+    }
     all
 }
 
@@ -107,24 +115,49 @@ fn agent_and_command_find_the_same_of_a_steady_server() -> Result<()> {
             let to_ten = (10.0 / w.length.as_secs_f64()).ceil().max(1.0) as u32;
             let agent = longer(&w, to_ten);
             let command = longer(&agent, 6);
-            let judged = [&agent, &command].map(|w| lasting(found(&evaluate(w, &[]))));
-            if judged[0] != judged[1] {
-                wrong.push(format!(
-                    "{kernel} {}: {:?} in ten seconds, {:?} in a minute",
-                    scenario.name, judged[0], judged[1]
-                ));
-            }
-            let halves = [true, false].map(|first| half(&agent, first));
-            let halves = halves.map(|w| lasting(found(&evaluate(&w, &[]))));
-            if halves[0] != halves[1] || halves[0] != judged[0] {
-                wrong.push(format!(
-                    "{kernel} {}: {:?} in ten seconds, {halves:?} in its halves",
-                    scenario.name, judged[0]
-                ));
+            let [first, second] = [true, false].map(|first| half(&agent, first));
+            let [agent, command, first, second] =
+                [agent, command, first, second].map(|w| evaluate(&w, &[]));
+            for (what, one, other) in [
+                ("ten seconds and a minute", &agent, &command),
+                ("ten seconds and their first half", &agent, &first),
+                ("ten seconds and their second half", &agent, &second),
+                ("both halves", &first, &second),
+            ] {
+                let differ = differences(one, other);
+                wrong.extend(
+                    differ
+                        .iter()
+                        .map(|d| format!("{kernel} {}, {what}: {d}", scenario.name)),
+                );
             }
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// Shares on both sides of the limit agree, and a clear finding that the other window lacks does not.
+#[test]
+fn a_clear_finding_is_sought_among_all_of_the_other_window() -> Result<()> {
+    let w = recorded::read(Kernel::V6_12, "log-8ms")?;
+    let with_share = |share: f64| {
+        let mut d = evaluate(&w, &[]);
+        d.findings.retain(|f| f.kind == Kind::SlowIntentLog);
+        d.findings.iter_mut().for_each(|f| f.share = share);
+        d
+    };
+    let [above, below] = [0.301, 0.299].map(with_share);
+    ensure!(above.findings.len() == 1, "{:#?}", above.findings);
+    ensure!(differences(&above, &below).is_empty());
+    ensure!(differences(&below, &above).is_empty());
+    let none = Diagnosis {
+        findings: Vec::new(),
+        ..above.clone()
+    };
+    ensure!(differences(&above, &none).len() == 1);
+    ensure!(differences(&none, &above).len() == 1);
+    ensure!(differences(&below, &none).is_empty());
     Ok(())
 }
 

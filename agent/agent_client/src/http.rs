@@ -11,7 +11,7 @@ use rustls::{ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Longest answer that is accepted; a snapshot of a busy server is a tenth of it.
@@ -28,6 +28,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time after which an agent gives a new answer. It repeats the same answer to all clients within a quarter of a second.
 pub const FRESH: Duration = Duration::from_millis(300);
+
+/// Bounds of a whole answer, where the limits of a single read are not enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Time from the connection to the last byte.
+    pub time: Duration,
+    /// Bytes of the body.
+    pub bytes: u64,
+}
 
 /// Reasons why there is no answer.
 #[derive(Debug, Error)]
@@ -75,6 +84,14 @@ pub fn json<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, Error> {
     parsed(url, &body(url, page)?)
 }
 
+/// Asks the agent at `url` for a page of JSON that comes whole within these bounds. An agent that sends a byte now and then holds no
+/// caller for longer.
+pub fn json_within<T: DeserializeOwned>(url: &str, page: &str, bounds: Bounds) -> Result<T, Error> {
+    let answer = ask_until(url, page, Some(Deadline::after(bounds.time)))?;
+    let body = answer.whole_up_to(bounds.bytes);
+    parsed(url, &body.map_err(|why| not_an_agents(url, why))?)
+}
+
 /// Asks the agent at `url` for a page of JSON that it may not have: the error is the agent's reason alone, if it gives one.
 pub fn json_or_reason<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, String> {
     let answer = ask(url, page).map_err(|e| e.to_string())?;
@@ -83,10 +100,14 @@ pub fn json_or_reason<T: DeserializeOwned>(url: &str, page: &str) -> Result<T, S
 }
 
 fn body(url: &str, page: &str) -> Result<Vec<u8>, Error> {
-    ask(url, page)?.whole().map_err(|why| Error::Answer {
+    (ask(url, page)?.whole()).map_err(|why| not_an_agents(url, why))
+}
+
+fn not_an_agents(url: &str, why: String) -> Error {
+    Error::Answer {
         url: url.to_owned(),
         why,
-    })
+    }
 }
 
 fn parsed<T: DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, Error> {
@@ -98,12 +119,13 @@ fn parsed<T: DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, Error> {
 
 /// Sends the agent at `url` a request for a page (which may have a query), and reads the answer's header.
 pub fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
+    ask_until(url, page, None)
+}
+
+fn ask_until(url: &str, page: &str, deadline: Option<Deadline>) -> Result<Answer<Stream>, Error> {
     let target = parse(url, page).ok_or_else(|| BadUrl(url.to_owned()))?;
-    let wrong = |why: String| Error::Answer {
-        url: url.to_owned(),
-        why,
-    };
-    let stream = connect(url, &target)?;
+    let wrong = |why: String| not_an_agents(url, why);
+    let stream = connect(url, &target, deadline)?;
     let io = |e: std::io::Error| wrong(e.to_string());
     stream.set_read_timeout(Some(REQUEST_TIMEOUT)).map_err(io)?;
     stream
@@ -112,6 +134,7 @@ pub fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
     let here = (stream.peer_addr()).is_ok_and(|a| a.ip().to_canonical().is_loopback());
     let authorization = access::password(target.encrypted, here)
         .map_or(String::new(), |value| format!("Authorization: {value}\r\n"));
+    let stream = Socket { stream, deadline };
     let mut stream = match target.encrypted {
         false => Stream::Plain(stream),
         true => Stream::encrypted(stream, target.name()).map_err(|e| wrong(format!("{e:#}")))?,
@@ -132,7 +155,7 @@ pub fn ask(url: &str, page: &str) -> Result<Answer<Stream>, Error> {
 }
 
 /// Connects to the first address that accepts.
-fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
+fn connect(url: &str, target: &Target, deadline: Option<Deadline>) -> Result<TcpStream, Error> {
     let unreached = |why: String| Error::Unreached {
         url: url.to_owned(),
         why,
@@ -148,7 +171,8 @@ fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
     })?;
     let mut last = None;
     for address in addresses {
-        match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
+        let left = deadline.map_or(Ok(REQUEST_TIMEOUT), Deadline::left);
+        match left.and_then(|time| TcpStream::connect_timeout(&address, time)) {
             Ok(stream) => return Ok(stream),
             // A refusal is kept over errors of other addresses, because it shows that a host has answered.
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => last = Some(e),
@@ -159,7 +183,9 @@ fn connect(url: &str, target: &Target) -> Result<TcpStream, Error> {
         Some(e) if e.kind() == ErrorKind::ConnectionRefused => Error::NoAgent(url.to_owned()),
         Some(e) if e.kind() == ErrorKind::TimedOut => unreached(format!(
             "no answer within {} s; fix: check that the host is up, and that no firewall drops connections to this port",
-            REQUEST_TIMEOUT.as_secs()
+            deadline
+                .map_or(REQUEST_TIMEOUT, |d| d.time.min(REQUEST_TIMEOUT))
+                .as_secs()
         )),
         Some(e) => unreached(e.to_string()),
         None => unreached("its name has no address".to_owned()),
@@ -183,17 +209,79 @@ fn unencrypted(e: io::Error) -> String {
     }
 }
 
+/// End of the time for a whole answer.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    at: Instant,
+    /// Time that it ends, for the error.
+    time: Duration,
+}
+
+impl Deadline {
+    fn after(time: Duration) -> Deadline {
+        Deadline {
+            at: Instant::now() + time,
+            time,
+        }
+    }
+
+    /// Time that a single read or write may take; the error is that no time is left.
+    fn left(self) -> io::Result<Duration> {
+        let left = self.at.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(io::Error::new(
+                ErrorKind::TimedOut,
+                format!("no whole answer within {} s", self.time.as_secs()),
+            )),
+            false => Ok(left.min(REQUEST_TIMEOUT)),
+        }
+    }
+}
+
+/// A socket whose reads end at a deadline. TLS reads a socket several times for one record, so a limit above TLS would not hold.
+#[derive(Debug)]
+pub struct Socket {
+    stream: TcpStream,
+    deadline: Option<Deadline>,
+}
+
+impl Read for Socket {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let Some(deadline) = self.deadline else {
+            return self.stream.read(to);
+        };
+        self.stream.set_read_timeout(Some(deadline.left()?))?;
+        self.stream.read(to).map_err(|e| match deadline.left() {
+            Err(late) => late,
+            Ok(_) => e,
+        })
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.deadline {
+            self.stream.set_write_timeout(Some(deadline.left()?))?;
+        }
+        self.stream.write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 /// A connection to an agent.
 #[derive(Debug)]
 pub enum Stream {
     /// HTTP.
-    Plain(TcpStream),
+    Plain(Socket),
     /// HTTPS.
-    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Encrypted(Box<StreamOwned<ClientConnection, Socket>>),
 }
 
 impl Stream {
-    fn encrypted(stream: TcpStream, name: &str) -> anyhow::Result<Stream> {
+    fn encrypted(stream: Socket, name: &str) -> anyhow::Result<Stream> {
         let name = ServerName::try_from(name.to_owned())?;
         let connection = ClientConnection::new(access::tls()?, name)?;
         Ok(Stream::Encrypted(Box::new(StreamOwned::new(
@@ -204,8 +292,8 @@ impl Stream {
     /// Sets the timeout of reads.
     pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
         match self {
-            Stream::Plain(stream) => stream.set_read_timeout(time),
-            Stream::Encrypted(stream) => stream.sock.set_read_timeout(time),
+            Stream::Plain(socket) => socket.stream.set_read_timeout(time),
+            Stream::Encrypted(stream) => stream.sock.stream.set_read_timeout(time),
         }
     }
 }
@@ -333,17 +421,27 @@ impl<R: Read> Answer<R> {
 
     /// Reads the whole body of a 200 answer.
     fn whole(self) -> Result<Vec<u8>, String> {
+        self.whole_up_to(MAX_BODY)
+    }
+
+    /// Reads the whole body of a 200 answer that has at most these bytes.
+    fn whole_up_to(self, most: u64) -> Result<Vec<u8>, String> {
         if self.code() != Some(200) {
             return Err(self.refusal());
         }
+        let too_long = || format!("its answer has more than {most} bytes");
+        if self.length.is_some_and(|n| n as u64 > most) {
+            return Err(too_long());
+        }
         let mut body = Vec::new();
         // Bytes beyond the announced length are not read: a body that has come whole is good, even if the connection then ends badly.
-        let most = self.length.map_or(MAX_BODY, |n| MAX_BODY.min(n as u64));
+        let end = self.length.map_or(most + 1, |n| n as u64);
         self.body
-            .take(most)
+            .take(end)
             .read_to_end(&mut body)
             .map_err(|e| e.to_string())?;
         match self.length {
+            None if body.len() as u64 > most => Err(too_long()),
             Some(n) if n != body.len() => Err(format!("it sent {} of {n} bytes", body.len())),
             _ => Ok(body),
         }
@@ -381,6 +479,53 @@ mod tests {
         for none in [&b"SSH-2.0"[..], b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\n"] {
             assert_eq!(body(none), Err("it sent no HTTP header".to_owned()));
         }
+    }
+
+    /// An agent that sends a blank again and again is silent at no read, so only a limit of the whole answer ends the call.
+    #[test]
+    fn an_answer_that_drips_ends_at_its_deadline() {
+        for head in ["", "HTTP/1.0 200 OK\r\n\r\n"] {
+            let agent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}", agent.local_addr().unwrap());
+            std::thread::spawn(move || {
+                let (mut to, _) = agent.accept().unwrap();
+                let mut sent = to.write_all(head.as_bytes());
+                // An agent of a hundred seconds: without a deadline the test fails by its time.
+                for _ in 0..1000 {
+                    std::thread::sleep(Duration::from_millis(100));
+                    sent = sent.and_then(|()| to.write_all(b" "));
+                    if sent.is_err() {
+                        return;
+                    }
+                }
+            });
+            let bounds = Bounds {
+                time: Duration::from_secs(1),
+                bytes: 1 << 20,
+            };
+            let began = Instant::now();
+            let answer = json_within::<serde_json::Value>(&url, "/findings", bounds);
+            let why = answer.unwrap_err().to_string();
+            assert!(why.contains("no whole answer within 1 s"), "{why}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_has_no_more_bytes_than_its_bound() {
+        let body = |answer: &'static [u8]| Answer::read(answer)?.whole_up_to(2);
+        let good = Ok(b"{}".to_vec());
+        assert_eq!(body(b"HTTP/1.0 200 OK\r\n\r\n{}"), good);
+        assert_eq!(
+            body(b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+            good
+        );
+        let long = Err("its answer has more than 2 bytes".to_owned());
+        assert_eq!(body(b"HTTP/1.0 200 OK\r\n\r\n{ }"), long);
+        assert_eq!(
+            body(b"HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\n{ }"),
+            long
+        );
     }
 
     #[test]

@@ -187,6 +187,7 @@ mod tests {
             dataset: None,
             inode: None,
             path: None,
+            xid: None,
             bytes: None,
             stability: None,
             phases: None,
@@ -196,7 +197,7 @@ mod tests {
             (
                 Line::Op(Box::new(op())),
                 "{\"time\":\"2026-11-21T09:47:00.123456Z\",\"client\":\"192.0.2.7\",\"version\":\"4.2\",\
-                 \"op\":\"write\",\"export\":\"/srv/home\",\"inode\":131073,\"bytes\":65536,\
+                 \"op\":\"write\",\"export\":\"/srv/home\",\"inode\":131073,\"xid\":\"0x0b5f0c11\",\"bytes\":65536,\
                  \"stability\":\"file_sync\",\"status\":\"ok\",\"duration_seconds\":0.0345,\
                  \"phases_seconds\":{\"cpu\":0.0002,\"runqueue\":0.000015,\"log\":0.0312,\"disk\":0.003085,\"throttle\":0.0,\"upcall\":0.0,\"recall\":0.0,\"reclaim\":0.0,\"lock\":0.0}}\n",
             ),
@@ -208,7 +209,7 @@ mod tests {
                     ..op()
                 })),
                 "{\"time\":\"2026-11-21T09:47:00.123456Z\",\"client\":\"192.0.2.7\",\"version\":\"4.2\",\
-                 \"op\":\"write\",\"export\":\"/srv/home\",\"dataset\":\"tank/home\",\"inode\":131073,\"path\":\"/srv/home/a file\",\"bytes\":65536,\
+                 \"op\":\"write\",\"export\":\"/srv/home\",\"dataset\":\"tank/home\",\"inode\":131073,\"path\":\"/srv/home/a file\",\"xid\":\"0x0b5f0c11\",\"bytes\":65536,\
                  \"stability\":\"file_sync\",\"status\":\"ok\",\"duration_seconds\":0.0345,\
                  \"phases_seconds\":null}\n",
             ),

@@ -31,6 +31,8 @@ const LEAST: f64 = 20.0;
 const FLUSHED: f64 = 0.01;
 /// There must be as many times fewer as on the other side, too.
 const FEWER: f64 = 20.0;
+/// Part of a device's flushes per durable write that all devices together must have fewer. Otherwise other devices got them.
+const GONE: f64 = 0.5;
 /// From this share on WRITEs without any wait are at risk: another thread's wait can make some of them durable, but not most.
 const UNWAITED: f64 = 0.5;
 /// Share of the stable WRITEs and COMMITs counted by export, below which those of some exports were not counted. Counters that are read one
@@ -375,13 +377,16 @@ impl Durability {
             return None;
         }
         let hardly = self.flushes_no_more(other);
+        let [all, all_now] = [self, other].map(|d| d.all_flushes() / d.durable);
         self.flushes.iter().find_map(|(device, [flushed, _])| {
             let now = other.flushes.get(device).copied().unwrap_or_default();
             let fewer = now[0] / other.durable * FEWER < *flushed / self.durable;
+            // Writes that went to another device, and are flushed there, take their flushes with them.
+            let gone = all - all_now >= GONE * *flushed / self.durable;
             let often = match now[0] == 0.0 {
-                true => "never",
+                true if gone => "never",
                 false if hardly && fewer => "hardly ever",
-                false => return None,
+                _ => return None,
             };
             let was_flushed = *flushed >= LEAST && now[1] >= LEAST;
             was_flushed.then(|| Loss::Cache(device.clone(), often))
@@ -399,20 +404,24 @@ impl Durability {
         self.all_flushes() >= LEAST && is < FLUSHED && is * FEWER < was
     }
 
-    /// Devices that have all writes after, and that are hardly ever asked to flush a write cache, where others were before: they may have
-    /// none, or one that loses writes.
-    pub fn moved_to_unflushed(&self, after: &Durability) -> Option<String> {
-        let enough = self.durable.min(after.durable) >= LEAST && self.flushes_no_more(after);
+    /// Devices that have all writes on the other side, and that are hardly ever asked to flush a write cache, where others are on this one:
+    /// they may have none, or one that loses writes. The names are those of this side and of the other.
+    pub fn moved_to_unflushed(
+        &self,
+        other: &Durability,
+        [this_side, other_side]: [&str; 2],
+    ) -> Option<String> {
+        let enough = self.durable.min(other.durable) >= LEAST && self.flushes_no_more(other);
         let names = |of: &Durability, wanted: &dyn Fn(&[f64; 2]) -> bool| {
             let each = of.flushes.iter().filter(|(_, n)| wanted(n));
             listed(&each.map(|(device, _)| device.clone()).collect::<Vec<_>>())
         };
         let flushed = names(self, &|[flushes, _]| *flushes >= LEAST);
-        let written = names(after, &|[_, writes]| *writes >= LEAST);
+        let written = names(other, &|[_, writes]| *writes >= LEAST);
         (enough && !written.is_empty()).then(|| {
             format!(
-                "after, writes go to {written}, and hardly one is followed by a flush of a write cache, as on {flushed} before. A device \
-                 without such a cache, or with a battery, loses nothing; {CACHE}"
+                "{other_side}, writes go to {written}, and hardly one is followed by a flush of a write cache, as on {flushed} {this_side}. \
+                 A device without such a cache, or with a battery, loses nothing; {CACHE}"
             )
         })
     }
@@ -442,4 +451,60 @@ fn listed(all: &[String]) -> String {
         text += &format!(", and {} more", all.len() - NAMED);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thousand durable writes, with the flushes and the writes of devices.
+    fn flushed(devices: &[(&str, [f64; 2])]) -> Durability {
+        let each = devices.iter().map(|(device, n)| ((*device).to_owned(), *n));
+        Durability {
+            flushes: each.collect(),
+            ..Durability::counted(1000.0, 0.0)
+        }
+    }
+
+    /// An export moves from one device to another, and some background writes are left on the first.
+    #[test]
+    fn flushes_that_moved_to_another_device_are_not_missing() {
+        let before = flushed(&[("sda", [1000.0, 1000.0]), ("nvme0n1", [0.0, 50.0])]);
+        let moved = flushed(&[("sda", [0.0, 50.0]), ("nvme0n1", [950.0, 1000.0])]);
+        assert_eq!(before.change(&moved), None);
+        assert_eq!(moved.change(&before), None);
+    }
+
+    /// A device without a flush is reported where its flushes came to no other device, even if that one has many of its own.
+    #[test]
+    fn flushes_that_no_device_gets_any_more_are_missing() {
+        let before = flushed(&[("sda", [500.0, 1000.0]), ("nvme0n1", [500.0, 1000.0])]);
+        let after = flushed(&[("sda", [0.0, 1000.0]), ("nvme0n1", [500.0, 1000.0])]);
+        let said = |change: Option<DurabilityChange>| change.map(|c| (c.direction, c.unflushed));
+        let device = Some("sda".to_owned());
+        assert_eq!(
+            said(before.change(&after)),
+            Some((Direction::Less, device.clone()))
+        );
+        assert_eq!(said(after.change(&before)), Some((Direction::More, device)));
+        // The writes moved to a device that is not flushed, and the rest on the first one is not, too.
+        let unflushed = flushed(&[("sda", [0.0, 50.0]), ("nvme0n1", [0.0, 1000.0])]);
+        let change = before.change(&unflushed).unwrap();
+        assert_eq!(change.direction, Direction::Less);
+    }
+
+    #[test]
+    fn devices_that_are_not_flushed_have_the_name_of_their_side() {
+        let (disk, flash) = (
+            flushed(&[("sda", [1000.0, 1000.0])]),
+            flushed(&[("nvme0n1", [0.0, 1000.0])]),
+        );
+        let after = disk.moved_to_unflushed(&flash, ["before", "after"]);
+        let said = "after, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda before. A";
+        assert!(after.unwrap().starts_with(said));
+        let before = disk.moved_to_unflushed(&flash, ["after", "before"]);
+        let said = "before, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda after. A";
+        assert!(before.unwrap().starts_with(said));
+        assert_eq!(flash.moved_to_unflushed(&disk, ["before", "after"]), None);
+    }
 }

@@ -22,7 +22,7 @@ pub struct Value {
     /// Precision of the values beyond a quantile, if this is one.
     #[serde(skip)]
     pub tail: Option<Tail>,
-    /// How much its windows resemble others that are far away; `None` for too few windows.
+    /// How much its windows resemble others that are far away; `None` for too few windows for an interval. More are needed for a test.
     #[serde(skip)]
     pub memory: Option<Memory>,
     /// Windows far apart resemble each other more than neighbours explain, so that no interval holds and there is none.
@@ -110,6 +110,25 @@ pub fn per(y: &[f64], x: &[f64]) -> Option<Value> {
 mod tests {
     use super::*;
     use nfscope_model::{Histogram, Scheme};
+
+    /// Means of 10 and 20 windows, of which the score of a long memory is high by chance, have an interval. A step in 60 windows has none.
+    #[test]
+    fn few_windows_are_not_tested_for_a_long_memory() {
+        let ten = [10.4, 12.8, 12.7, 12.8, 12.3, 11.8, 11.7, 11.0, 9.9, 9.1];
+        let twenty = [
+            12.2, 10.2, 10.4, 10.0, 9.1, 8.9, 8.8, 9.2, 9.9, 11.0, 10.8, 11.5, 11.3, 10.9, 10.3,
+            9.1, 7.9, 8.6, 8.9, 9.6,
+        ];
+        for few in [&ten[..], &twenty[..]] {
+            let v = per(few, &vec![1.0; few.len()]).unwrap();
+            assert!(!v.long_memory && v.half_width().is_some(), "{v:?}");
+        }
+        let noise = |i: usize| (i * 7919 % 101) as f64 / 101.0;
+        let step = |i: usize| 1.0 + noise(i) + 0.6 * f64::from(i >= 30);
+        let y: Vec<f64> = (0..60).map(step).collect();
+        let v = per(&y, &[1.0; 60]).unwrap();
+        assert!(v.long_memory && v.half_width().is_none(), "{v:?}");
+    }
 
     #[test]
     fn ten_windows_tell_how_sure_they_are() {

@@ -103,7 +103,9 @@ impl Progress {
                 // Counts of values beyond a quantile have the noise of counting, which is no sign of a long memory.
                 None => self.memory().is_some_and(|m| m.is_enough()),
             };
-        self.reached |= self.looks.enough(self.windows, stretches, narrow);
+        let agreed = self.looks.enough(self.windows, stretches, narrow);
+        // A narrow interval of few windows may be that of a long memory, which no test has seen yet.
+        self.reached |= agreed && self.memory().is_some_and(|m| m.is_tested());
     }
 
     /// Independent stretches in the metric's windows.
@@ -207,6 +209,9 @@ impl Progress {
                  {MIN_STRETCHES_TO_STOP:.0}"
             ));
         }
+        if !self.memory()?.is_tested() {
+            return self.missing_windows();
+        }
         let Some(tail) = self.tail() else {
             return self.memory().and_then(mean_lacks);
         };
@@ -225,6 +230,16 @@ impl Progress {
             format!(
                 "the values beyond {metric} came together and tell as much as {:.0} spells, and an interval needs {MIN_SPELLS_TO_STOP:.0}",
                 tail.spells.floor()
+            )
+        })
+    }
+
+    /// Windows that are missing for any end.
+    pub fn missing_windows(&self) -> Option<String> {
+        (self.windows < MIN_WINDOWS_TO_STOP).then(|| {
+            format!(
+                "only {} so far, and the first test if windows far apart resemble each other comes after {MIN_WINDOWS_TO_STOP}",
+                units::many(self.windows as f64, "window")
             )
         })
     }
@@ -280,7 +295,7 @@ impl Progress {
     }
 }
 
-/// What a mean lacks for an end, although its interval is narrow.
+/// Spells or certainty that a mean lacks for an end, although its interval is narrow.
 fn mean_lacks(memory: Memory) -> Option<String> {
     if memory.rises < MIN_RISES_TO_STOP {
         return Some(format!(
@@ -300,7 +315,22 @@ pub fn outlook(p: &Progress, wanted: f64, so_far: Duration, limit: Duration) -> 
     if let Some(why) = p.hidden(wanted) {
         return format!("{aim} will not be reached: {why}");
     }
-    match p.takes(wanted, so_far) {
+    let takes = p.takes(wanted, so_far);
+    if p.half_width().is_some_and(|h| h <= wanted) && takes.is_none_or(|all| all <= limit) {
+        let next = match p.looks.has_agreed() {
+            true => "at the next look",
+            false => "after two more looks",
+        };
+        return match (p.lacks(), takes.filter(|all| *all > so_far)) {
+            (Some(what), Some(all)) => format!(
+                "{aim} in about {}: {what}",
+                units::length(all.saturating_sub(so_far))
+            ),
+            (Some(what), None) => format!("{aim}: {what}"),
+            (None, _) => format!("{aim} {next}"),
+        };
+    }
+    match takes {
         None => match p.reason_without_interval(wanted) {
             Some(why) => format!("{aim}: {why}"),
             None => format!("{aim}: too early to tell"),
@@ -489,6 +519,46 @@ mod tests {
         assert!(!p.reached());
         let why = p.reason_without_interval(10.0).unwrap();
         assert!(why.contains("spells, and an interval needs 20"), "{why}");
+    }
+
+    /// An interval that is narrow already does not say when the recording ends, if the memory holds the end back.
+    #[test]
+    fn a_narrow_interval_has_an_outlook() {
+        let mean = crate::target_metric::parse("write:mean").unwrap();
+        let follow = |windows: u64, slow: &dyn Fn(u64) -> u64| {
+            let mut p = Progress::new(Some(mean.clone()), Some(0.2));
+            (0..windows).for_each(|i| p.add(&window(slow(i))));
+            assert!(p.half_width().unwrap() <= 0.2, "{:?}", p.value);
+            let seconds = Duration::from_secs(10 * windows);
+            let text = outlook(&p, 0.2, seconds, Duration::from_secs(7200));
+            (p, text)
+        };
+        // The second half is slower, by so little that it may be chance.
+        let slow = |i: u64| (i * i * 31 % 61 + i * 17 % 13) % 40 + if i < 150 { 0 } else { 2 };
+        let (p, text) = follow(300, &slow);
+        let memory = p.memory().unwrap();
+        assert!(!memory.is_short() && !memory.is_long() && memory.rises >= MIN_RISES_TO_STOP);
+        assert_eq!(
+            text,
+            "±20.0 %: windows far apart resemble each other, and it is not certain yet that this is chance"
+        );
+        // Every other window is slower: no look before that at 53 windows may end it.
+        let (p, text) = follow(45, &|i| i % 2 * 10);
+        assert!(!p.reached());
+        let said = "only 45 windows so far, and the first test if windows far apart resemble each other comes after 53";
+        assert!(
+            text.starts_with("±20.0 % in about") && text.ends_with(said),
+            "{text}"
+        );
+        assert_eq!(p.missing_windows().unwrap(), said);
+        let (p, text) = follow(52, &|i| i % 2 * 10);
+        assert!(!p.reached());
+        // Twenty spells in the 40 windows of the last look are enough, or one too few by rounding.
+        let said = ["±20.0 % at the next look", "±20.0 % after two more looks"];
+        assert!(said.contains(&text.as_str()), "{text}");
+        let (p, _) = follow(70, &|i| i % 2 * 10);
+        assert!(p.reached(), "{:?}", p.value);
+        assert_eq!(p.missing_windows(), None);
     }
 
     #[test]

@@ -206,7 +206,7 @@ pub struct Breakdown {
     pub nlm_clients: Option<Vec<NlmClient>>,
     /// Clients that hold NFSv4 locks, and the number of lock states of each.
     pub lock_holders: Vec<(String, f64)>,
-    /// Whether the server is in its grace period; `None` where nothing tells.
+    /// True if the server is in its grace period; `None` where nothing tells.
     pub in_grace: Option<bool>,
     /// Seconds for which the server has been starting, stopping or changing its threads; `None` where nothing tells.
     pub server_change: Option<f64>,

@@ -141,7 +141,7 @@ fn evaluate_with(
     diagnosis
 }
 
-/// Whether the share of a kind is a part of no requests at all.
+/// True if the share of a kind is a part of no requests at all.
 fn nothing_ended(kind: Kind, b: &Breakdown) -> bool {
     let of_requests = matches!(
         kind,
@@ -307,7 +307,7 @@ fn too_little_load(b: &Breakdown) -> String {
     )
 }
 
-/// Whether operations themselves have a good part of the waits for a CPU.
+/// True if operations themselves have a good part of the waits for a CPU.
 fn waits_in_operations(b: &Breakdown) -> bool {
     let runqueue = b.phases.and_then(|p| p.runqueue);
     part(runqueue.unwrap_or(0.0), b.residence) >= MIN_BESIDE_SHARE

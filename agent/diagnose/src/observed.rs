@@ -20,8 +20,14 @@ const LOCKS: [&str; 4] = [
 /// Functions that take the lock of a directory or of a file themselves: fs/namei.c, fs/nfsd, and the `write_iter` of file systems.
 /// `/proc/TID/stack` leaves the functions of kernel/locking out (`stack_trace_save_tsk`, .sched.text), so that a thread that waits for
 /// such a lock has the function that takes it at the top.
-const TAKE_LOCKS: [&str; 17] = [
+const TAKE_LOCKS: [&str; 22] = [
     "lock_rename",
+    // fs/namei.c since 6.19 takes the lock of a directory for its callers.
+    "start_dirop",
+    "__start_dirop",
+    "start_creating",
+    "start_removing",
+    "start_renaming",
     "fh_lock_nested",
     "nfsd_create",
     "nfsd3_create_file",

@@ -17,6 +17,9 @@ pub struct Fact {
     pub fix: String,
 }
 
+/// Begin of the warning of an export whose dataset's properties were not read; the reason follows it.
+pub const PROPERTIES_UNKNOWN: &str = "sync and logbias are not known";
+
 /// An exported file system, for `nfscope check`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Exported {

@@ -91,7 +91,7 @@ pub fn ops(w: &Window) -> Vec<WindowOp<'_>> {
     for ([version, op, _], n) in numbers(w, &family::OP_ERRORS) {
         *errors.entry([version, op]).or_default() += n;
     }
-    // Who times operations by probes counts their statuses, too. A window without either may come from one who does not.
+    // An agent that times operations by probes counts their statuses, too. A window without either may come from another program.
     let counted = !errors.is_empty() || !w.delta.probes.is_empty();
     histograms(w, &family::OP_DURATION)
         .map(|(labels, durations)| WindowOp {

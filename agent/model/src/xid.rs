@@ -30,6 +30,8 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D:
         return Ok(None);
     };
     let digits = text.strip_prefix("0x").filter(|d| d.len() == 8);
+    // `from_str_radix` takes a sign, too.
+    let digits = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
     let xid = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
     let wrong = || {
         D::Error::custom(format!(
@@ -37,4 +39,25 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D:
         ))
     };
     xid.map(Some).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::HeldRequest;
+
+    #[test]
+    fn only_eight_hexadecimal_digits_are_a_transaction_id() {
+        let of = |xid: &str| serde_json::from_str::<HeldRequest>(&format!("{{\"xid\":{xid}}}"));
+        assert_eq!(of("\"0x0b5f0c11\"").unwrap().xid, Some(0x0b5f_0c11));
+        assert_eq!(of("null").unwrap().xid, None);
+        for wrong in ["\"0x+1234567\"", "\"0b5f0c11\"", "\"0x0b5f0c1\"", "7"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+        let request = HeldRequest {
+            xid: Some(1),
+            ..HeldRequest::default()
+        };
+        let text = serde_json::to_string(&request).unwrap();
+        assert!(text.contains("\"xid\":\"0x00000001\""), "{text}");
+    }
 }

@@ -7,6 +7,7 @@
 use crate::report::text as report_text;
 use nfscope_api::live_window::LiveWindow;
 use nfscope_diagnose::{evaluate, render};
+use nfscope_model::finding::Kind;
 use nfscope_model::{Snapshot, Window};
 use nfscope_serve::exposition::{Format, encode};
 use nfscope_tui::{TerminalStyle, View, WIDE, plain};
@@ -107,6 +108,13 @@ fn documents(w: &Window) -> BTreeMap<String, Value> {
     leaves("page", &page, &mut all);
     let found = serde_json::to_value(evaluate(w, &[])).unwrap();
     leaves("findings", &found["headroom"], &mut all);
+    // Shares by kind alone: a kind that is found in one window may be ruled out in the other.
+    for list in ["findings", "ruled_out"] {
+        for one in found[list].as_array().unwrap() {
+            let path = format!("findings.share[{}]", one["kind"].as_str().unwrap());
+            all.insert(path, one["share"].clone());
+        }
+    }
     all
 }
 
@@ -135,30 +143,67 @@ fn pages(w: &Window) -> [(&'static str, String); 3] {
 /// operations says by its probes that it times nothing.
 const ELSEWHERE: [&str; 2] = ["nfscope_op_errors_total", "nfscope_op_duration_seconds"];
 
-/// Words of sentences that have a zero and are true of any window, or that say that something is not known.
+/// Phrases with a zero that are true of any window, or that say that something is not known. Only the phrase is left out: the rest of its
+/// line is judged.
 const NOT_MEANT: [&str; 7] = [
     "no phases",
     "--min-latency 0ms",
     "0 COMMITs/s",
     "have no complete time line",
     "no bottleneck found",
-    "0/8 threads busy",
+    "0/8 threads busy, 0 % used",
     "no NFS operations are known of",
 ];
 
+/// Words of a text without the punctuation around them.
+fn bare_words(text: &str) -> Vec<&str> {
+    let marks = |c: char| matches!(c, ',' | ';' | ':' | '.' | '(' | ')');
+    let words = text.split_whitespace();
+    words.map(|w| w.trim_matches(marks)).collect()
+}
+
 /// Words that are a number, and none at all.
 fn zeros(line: &str) -> Vec<&str> {
-    if NOT_MEANT.iter().any(|said| line.contains(said)) {
-        return Vec::new();
+    let mut words = bare_words(line);
+    // Whole words: "10 COMMITs/s" has no zero, and "0.0 COMMITs/s" is another phrase.
+    for phrase in NOT_MEANT.map(bare_words) {
+        while let Some(at) = words.windows(phrase.len()).position(|w| *w == phrase[..]) {
+            words.drain(at..at + phrase.len());
+        }
     }
-    let words = line.split_whitespace();
-    let bare = words.map(|w| w.trim_matches(|c| matches!(c, ',' | ';' | ':' | '.' | '(' | ')')));
-    bare.filter(|w| {
+    words.retain(|w| {
         let digits = w.strip_suffix("/s").unwrap_or(w);
         let digits = digits.trim_end_matches(|c: char| c.is_alphabetic() || matches!(c, '%' | 'µ'));
         digits.parse::<f64>().is_ok_and(|n| n == 0.0) || matches!(*w, "no" | "none" | "nothing")
-    })
-    .collect()
+    });
+    words
+}
+
+#[test]
+fn a_phrase_hides_no_other_zero_of_its_line() {
+    for (line, expected) in [
+        (
+            "12 stable WRITEs/s and 0 COMMITs/s, with 12 WRITEs/s",
+            &[][..],
+        ),
+        ("0 stable WRITEs/s and 0 COMMITs/s, with 3 WRITEs/s", &["0"]),
+        ("0/8 threads busy, 0 % used, queue p99 3 ms", &[]),
+        ("0/8 threads busy, 0 % used, queue p99 0.0 ms", &["0.0"]),
+        ("10 COMMITs/s", &[]),
+        ("0.0 COMMITs/s", &["0.0"]),
+        ("Healthy: no bottleneck found. No disk: none", &["none"]),
+    ] {
+        assert_eq!(zeros(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn shares_of_kinds_that_are_ruled_out_are_compared() {
+    let all = documents(&recorded("log-8ms").window());
+    let shares = all
+        .keys()
+        .filter(|path| path.starts_with("findings.share["));
+    assert_eq!(shares.count(), Kind::ALL.len());
 }
 
 /// Lines that say something for sure, although a family is missing: about connections, options and requests in hand, which have families

@@ -19,7 +19,7 @@ pub struct Mount {
     pub source: String,
     /// Options of the file system, not of this mount; see [`Mount::option`].
     options: String,
-    /// Of this mount: `rw,relatime`.
+    /// Options of this mount: `rw,relatime`.
     flags: String,
 }
 

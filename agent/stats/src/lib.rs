@@ -44,7 +44,7 @@ pub use change_points::{ChangePoint, change_points};
 pub use estimate::{Estimate, MIN_STRETCHES, MIN_WINDOWS};
 pub use interval::{CONFIDENCE, Interval};
 pub use looks::{Looks, MIN_RUNS_TO_STOP, MIN_STRETCHES_TO_STOP, MIN_WINDOWS_TO_STOP};
-pub use memory::{MIN_RISES_TO_STOP, Memory};
+pub use memory::{MIN_RISES_TO_STOP, MIN_WINDOWS_OF_TEST, Memory};
 pub use multiple_comparisons::{holm, holm_weighted};
 pub use one_sided::one_sided;
 pub use quantile::{quantile, quantile_memory, quantile_of};

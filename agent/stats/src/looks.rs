@@ -1,5 +1,7 @@
 //! Looks: interim analyses that decide whether a measurement may end.
 
+use crate::memory::MIN_WINDOWS_OF_TEST;
+
 /// Ends a measurement when an interval is narrow enough, at looks that lie ever further apart.
 ///
 /// A measurement with a look after every window stops at the first interval that is narrow by luck. Such intervals hold less often than
@@ -16,8 +18,9 @@ pub struct Looks {
 /// Windows before the first look.
 const FIRST: usize = 30;
 
-/// Least number of windows of a measurement that may end: those of the first two looks.
-pub const MIN_WINDOWS_TO_STOP: usize = after(FIRST);
+/// Least number of windows of a measurement that may end: those of the third look, which is the first with a test of the memory.
+pub const MIN_WINDOWS_TO_STOP: usize = after(after(FIRST));
+const _: () = assert!(MIN_WINDOWS_TO_STOP >= MIN_WINDOWS_OF_TEST);
 
 /// Least number of independent stretches of a measurement that may end.
 pub const MIN_STRETCHES_TO_STOP: f64 = 20.0;
@@ -58,6 +61,11 @@ impl Looks {
     /// Returns true if a look is due after this number of windows.
     pub fn is_due(&self, windows: usize) -> bool {
         windows >= self.next
+    }
+
+    /// Returns true if the last look found the interval narrow, so that the next one may end the measurement.
+    pub fn has_agreed(&self) -> bool {
+        self.agreed > 0
     }
 
     /// Looks if a look is due. Returns true if the interval is `narrow`, from enough independent stretches, for the second time in a row.

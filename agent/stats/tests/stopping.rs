@@ -139,11 +139,9 @@ fn record(
         };
         let i = e.interval(CONFIDENCE);
         let narrow = (i.high - i.low) / 2.0 / i.value <= wanted;
-        let narrow = narrow
-            && !quantile_memory(&windows, Scheme::TIME, q)
-                .unwrap()
-                .is_long();
-        if looks.enough(n, e.stretches, narrow && e.tail.unwrap().is_enough()) {
+        let memory = quantile_memory(&windows, Scheme::TIME, q).unwrap();
+        let narrow = narrow && !memory.is_long() && e.tail.unwrap().is_enough();
+        if looks.enough(n, e.stretches, narrow) && memory.is_tested() {
             return Some(End {
                 windows: n,
                 holds: server.below(i.low) <= q && q <= server.below(i.high),

@@ -94,12 +94,17 @@ fn work(mix: &Mix, rows: &[Row], options: &Options, all: &mut Vec<Caveat>) {
 /// Caveats of durability: unknown on a side, or writes at risk on both.
 fn durability(before: &Durability, after: &Durability, all: &mut Vec<Caveat>) {
     if before.change(after).is_none() {
-        if let Some(text) = before.moved_to_unflushed(after) {
-            all.push(Caveat {
-                kind: "write_cache",
-                text,
-            });
-        }
+        let moved = [
+            before.moved_to_unflushed(after, ["before", "after"]),
+            after.moved_to_unflushed(before, ["after", "before"]),
+        ];
+        let kind = "write_cache";
+        all.extend(
+            moved
+                .into_iter()
+                .flatten()
+                .map(|text| Caveat { kind, text }),
+        );
         let mut say = |text: String| {
             let kind = "durability";
             all.push(Caveat { kind, text });

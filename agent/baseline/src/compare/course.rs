@@ -2,7 +2,6 @@
 //! server.
 
 use crate::compare::labels;
-use crate::compare::sides::Sides;
 use crate::histogram_series::HistogramSeries;
 use crate::series::SeriesSet;
 use nfscope_model::family as f;
@@ -13,9 +12,11 @@ const DRIFT: f64 = 1.25;
 /// Standard errors from which on a slope or a step is not chance. The limit is high, because the place of a step is chosen among all.
 const SURE: f64 = 5.0;
 /// Length in seconds from which on a recording has the wave of the day, which is not a trend of its own.
-const DAY: f64 = 0.75 * 86_400.0;
+pub(super) const DAY: f64 = 0.75 * 86_400.0;
 /// Least number of windows for a trend.
 const FEWEST: usize = 20;
+/// Name of a warm-up.
+const WARM_UP: &str = "a warm-up";
 /// Least number of windows of a warm-up; then its largest part of all windows.
 const WARM: usize = 3;
 const MOST: f64 = 1.0 / 3.0;
@@ -23,7 +24,7 @@ const MOST: f64 = 1.0 / 3.0;
 const FAR: f64 = 3.0;
 
 /// A quantity, window by window: a ratio of two sums.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     what: String,
     y: &'a [f64],
     x: &'a [f64],
@@ -57,45 +58,14 @@ fn longest(c: &SeriesSet) -> Option<([&str; 2], HistogramSeries)> {
     Some((op, c.histograms(&f::OP_DURATION, |l| l == op)?))
 }
 
-fn latency<'a>(op: [&str; 2], one: &'a HistogramSeries) -> Line<'a> {
+/// The mean latency of an operation.
+pub(super) fn latency<'a>(op: [&str; 2], one: &'a HistogramSeries) -> Line<'a> {
     Line {
         what: format!("the mean latency of {}", labels::operation(op[0], op[1])),
         y: &one.sums,
         x: &one.counts,
         show: seconds,
     }
-}
-
-/// An operation whose latency has a course on one side alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OneSided {
-    /// Version and name.
-    pub op: [String; 2],
-    /// Which side, and what it is.
-    pub why: String,
-}
-
-/// The operation with the most time, where most recordings of one side have a warm-up, a ramp or a step of it, and most of the other do
-/// not: a server that is not steady is no other server.
-pub(super) fn one_sided(sides: &Sides) -> Option<OneSided> {
-    let of = |all: &[SeriesSet]| {
-        let each = all.iter().filter(|c| c.seconds() < DAY);
-        let unsteady = each.filter_map(|c| {
-            let (op, one) = longest(c)?;
-            let course = latency(op, &one).unsteady()?;
-            Some((op.map(str::to_owned), course))
-        });
-        let unsteady: Vec<_> = unsteady.collect();
-        let most = 2 * unsteady.len() > all.len();
-        unsteady.into_iter().next().filter(|_| most)
-    };
-    let (side, (op, course)) = match (of(sides.before), of(sides.after)) {
-        (Some(found), None) => ("before", found),
-        (None, Some(found)) => ("after", found),
-        _ => return None,
-    };
-    let why = format!("{side} alone it has {course}: see the caveats");
-    Some(OneSided { op, why })
 }
 
 impl Line<'_> {
@@ -138,10 +108,16 @@ impl Line<'_> {
         say("drift", text);
     }
 
-    /// What is not steady about it.
-    fn unsteady(&self) -> Option<&'static str> {
+    /// Returns true if there are enough windows with a value for a test of such a course. A warm-up needs a value in each window.
+    pub(super) fn shows(&self, course: &str) -> bool {
+        let values = self.logarithms(0).len();
+        values >= FEWEST && (course != WARM_UP || values == self.y.len())
+    }
+
+    /// Course that is not steady: a warm-up, a ramp or a step.
+    pub(super) fn unsteady(&self) -> Option<&'static str> {
         if self.warm_up().is_some() {
-            return Some("a warm-up");
+            return Some(WARM_UP);
         }
         self.course(0).map(|course| match course {
             Course::Ramp => "a ramp",

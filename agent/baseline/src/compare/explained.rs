@@ -2,10 +2,10 @@
 //! that are not durable.
 
 use crate::compare::cause;
-use crate::compare::course::OneSided;
 use crate::compare::errors::{self, Failures};
 use crate::compare::families::is_failure;
 use crate::compare::mix::Mix;
+use crate::compare::one_side::OneSided;
 use crate::compare::result::{Quantity, Row, Subject, Verdict};
 use crate::compare::sides::Sides;
 use crate::durability::{Direction, DurabilityChange};
@@ -98,18 +98,21 @@ const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
 const MOST: f64 = 0.5;
 
 /// A change of an operation, or of the requests and waits that it is most of, where its latency has a course on one side alone.
-pub(super) fn by_course(row: &mut Row, course: Option<&OneSided>) {
+pub(super) fn by_course(row: &mut Row, courses: &[OneSided]) {
+    let concerns = |course: &&OneSided| {
+        let [longest, name] = &course.op;
+        match &row.subject {
+            Subject::Op { version, op } => version == longest && op == name,
+            Subject::Requests { version } => version == longest,
+            Subject::Log { .. } => true,
+            _ => false,
+        }
+    };
+    let course = courses.iter().find(concerns);
     let Some(course) = course.filter(|_| row.verdict.is_change()) else {
         return;
     };
-    let [longest, name] = &course.op;
-    let concerns = match &row.subject {
-        Subject::Op { version, op } => version == longest && op == name,
-        Subject::Requests { version } => version == longest,
-        Subject::Log { .. } => true,
-        _ => false,
-    };
-    if concerns && !matches!(row.quantity, Quantity::Share | Quantity::Rate) {
+    if !matches!(row.quantity, Quantity::Share | Quantity::Rate) {
         row.verdict = Verdict::NotComparable;
         row.why = Some(course.why.clone());
     }

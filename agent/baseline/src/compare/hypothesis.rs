@@ -1,12 +1,12 @@
 //! Tests whether the quantities of two sides differ.
 
-use crate::compare::course;
 use crate::compare::errors;
 use crate::compare::evidence::{Evidence, of_side};
 use crate::compare::explained;
 use crate::compare::families::{self, LEVEL, is_failure};
 use crate::compare::matching;
 use crate::compare::mix::Mix;
+use crate::compare::one_side;
 use crate::compare::options::Options;
 use crate::compare::primary;
 use crate::compare::quantities;
@@ -81,7 +81,7 @@ pub(super) fn rows(
     families::correct(&mut rows, options);
     let rows: Vec<&Row> = all.iter().map(|t| &t.row).collect();
     let levels = families::levels(&rows, options);
-    let course = course::one_sided(sides);
+    let courses = one_side::find(sides);
     for (t, levels) in all.iter_mut().zip(levels) {
         let least = least(&t.row, options);
         if let Some(Test::Recordings(r)) = &t.test {
@@ -94,7 +94,7 @@ pub(super) fn rows(
         };
         let Some(change) = t.test.as_ref().map(Test::change) else {
             t.row.verdict = of_one_side(&t.row, p);
-            explained::by_course(&mut t.row, course.as_ref());
+            explained::by_course(&mut t.row, &courses);
             explained::by_durability(&mut t.row, sides, durability);
             continue;
         };
@@ -111,7 +111,7 @@ pub(super) fn rows(
         }
         explained::by_failures(&mut t.row, sides, options.min_effect);
         explained::by_mix(&mut t.row, mix, options.min_effect);
-        explained::by_course(&mut t.row, course.as_ref());
+        explained::by_course(&mut t.row, &courses);
         explained::by_durability(&mut t.row, sides, durability);
     }
     all.into_iter().map(|t| t.row).collect()

@@ -4,9 +4,9 @@
 //! ([`errors`] those of failures), [`hypothesis`] tests them ([`matching`] pairs hours, [`primary`] chooses the quantity that is tested
 //! first, [`families`] corrects for their number, [`variance`] decides if anything can be judged), [`explained`] withdraws verdicts that
 //! failures, durability or another [`mix`] may explain ([`other_work`]: of sizes and stabilities; [`one_mix`]: totals at the same mix;
-//! [`thread_wait`]: waits of other work), [`confounders`] finds other differences, [`course`] checks whether a recording is steady,
-//! [`headline`] sums up in one paragraph, [`plot_data`] collects the data of plots. [`text`] and [`html`] render the result. [`response`]
-//! takes a row of one recording as the response of an experiment.
+//! [`thread_wait`]: waits of other work), [`confounders`] finds other differences, [`course`] checks whether a recording is steady
+//! ([`one_side`]: on one side alone), [`headline`] sums up in one paragraph, [`plot_data`] collects the data of plots. [`text`] and
+//! [`html`] render the result. [`response`] takes a row of one recording as the response of an experiment.
 
 mod cause;
 mod comparison;
@@ -26,6 +26,7 @@ mod method;
 mod mix;
 mod next;
 mod one_mix;
+mod one_side;
 pub mod options;
 mod other_work;
 mod plot_data;

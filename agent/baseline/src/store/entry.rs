@@ -79,6 +79,20 @@ impl Entry {
     pub fn has_checksums(&self) -> bool {
         self.parts.is_some()
     }
+
+    /// An entry of no store.
+    #[cfg(test)]
+    pub(crate) fn without_store(metadata: Metadata, state: State) -> Entry {
+        Entry {
+            metadata,
+            state,
+            windows: 0,
+            length: Duration::ZERO,
+            id: 0,
+            recorder: None,
+            parts: None,
+        }
+    }
 }
 
 /// Query that [`entry`] reads, to be grouped by b.id. Sums are floating point: an integer sum of damaged lengths overflows, which would

@@ -84,8 +84,13 @@ pub fn server_state(b: &Breakdown) -> Vec<String> {
     let grace = (b.in_grace == Some(true)).then(|| IN_GRACE.to_owned());
     let change = b.server_change.filter(|s| *s >= LONG_CHANGE_SECONDS);
     let change = change.map(|s| {
+        // Threads end between two requests. The kernel does not tell whether the change waits for them.
+        let held = match b.held.is_empty() {
+            true => "",
+            false => "; threads have requests in hand (nfscope stuck), and a thread ends after its request",
+        };
         format!(
-            "the server has been starting, stopping or changing its threads for {}: it waits for threads with a request in hand (nfscope stuck)",
+            "the server has been starting, stopping or changing its threads for {}{held}",
             seconds(s)
         )
     });
@@ -93,7 +98,7 @@ pub fn server_state(b: &Breakdown) -> Vec<String> {
 }
 
 /// The server's grace period in words.
-pub const IN_GRACE: &str = "the server is in its grace period: clients that want new files or locks are told to come again";
+pub const IN_GRACE: &str = "the server is in its grace period: opens of NFSv4 and requests for locks are told to come again";
 
 #[cfg(test)]
 mod bad_rpcs_tests;

@@ -106,7 +106,7 @@ fn foreign_reads(context: &Context) -> Option<ExportIo> {
         .filter(|io| io.read > io.written && io.foreign_read() >= FOREIGN_READ)
 }
 
-/// What was written, where others than nfsd wrote most of it.
+/// Written bytes of an export, if programs beside nfsd wrote most of them.
 fn foreign_writes(context: &Context) -> Option<ExportIo> {
     (context.breakdown.export_io)
         .filter(|io| io.written > io.read && io.written >= FOREIGN_WRITE * io.nfsd_changed.max(1.0))

@@ -70,7 +70,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// What waits for the log in another name, as an addition to a sentence.
+/// Waits for the log in another name, as an addition to a sentence.
 fn behind(context: &Context) -> &'static str {
     let a = context.attribution;
     let is_told = |seconds| context.share(seconds) >= TOLD_SHARE;

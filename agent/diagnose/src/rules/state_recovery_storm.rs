@@ -117,7 +117,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Whether clients end as many leases as they make: one whose lease another client ends does not.
+/// True if clients end as many leases as they make: one whose lease another client ends does not.
 fn ended_by_themselves(b: &Breakdown) -> bool {
     count(b, &["destroy_clientid"]) >= LONG_PART * count(b, &["exchange_id", "setclientid"])
 }

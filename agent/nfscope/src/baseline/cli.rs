@@ -51,15 +51,17 @@ and the recording says for how long.
 confidence interval is at most that percentage of its value. Half the width
 takes four times the time. The recorder shows how long that is, and whether
 --max-duration allows it. It looks after 30 windows and then each time there are
-a third more, and ends after two looks in a row. Windows that resemble each
-other count as fewer: it needs 20 independent stretches of time. A p99 needs
-299, because one stretch in a hundred may have all values beyond it, and a p90
-needs 29. Quantiles need 30 separate spells of such values, too. With windows of
-10 s a p99 therefore takes an hour and a half at least, and longer where windows
+a third more, and ends after two looks in a row, but not before the third, at 53
+windows: fewer do not show a long memory. Windows that resemble each other count
+as fewer: it needs 20 independent stretches of time. A p99 needs 299, because
+one stretch in a hundred may have all values beyond it, and a p90 needs 29.
+Quantiles need 30 separate spells of such values, too. With windows of 10 s a
+p99 therefore takes an hour and a half at least, and longer where windows
 resemble each other: give it a longer --max-duration. A mean needs 20 separate
-spells of windows above it. Where windows far apart resemble each other more than
-neighbours explain, no interval of one recording holds: none is printed, and the
-recording goes on. --repeat 3 --every 3h tells the mean of such a server.";
+spells of windows above it. Where windows far apart resemble each other more
+than neighbours explain, no interval of one recording holds: none is printed,
+and the recording goes on. --repeat 3 --every 3h tells the mean of such a
+server.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -244,10 +246,15 @@ Examples:
   nfscope baseline export before /tmp/before.nfscope --anonymise
 
 With --anonymise the recording has the name anonymous, and its host, clients,
-exports, mounts, datasets and volumes have pseudonyms: the same name the same
-one, each time it is exported. Kept are times, numbers, words of NFS and of
-nfscope, the numbers of releases, and the kernel's names of devices. Left out
-are your labels, and series that this release does not know.
+exports, mounts, datasets, volumes and ZFS pools have pseudonyms. They are
+numbered over all recordings of the store, by when these began: exports of one
+store can be compared by client and host. Exports of two stores cannot. Numbers
+change when recordings are removed or imported, and while several are made at
+once: export both sides again then.
+Kept are times, numbers, words of NFS and of nfscope, the numbers of releases,
+and the kernel's names of devices. Left out are your labels, the commit of the
+agent's build, series with a path for the label table, and series that this
+release does not know.
 
 The file is self-contained and the same on every machine. It is an SQLite file
 with the schema of a store. Later versions of nfscope can read it.";
@@ -310,7 +317,7 @@ pub struct RecordArgs {
     /// How long to record: 30s, 30m, 24h, 7d
     #[arg(long = "duration", alias = "for", value_name = "TIME", default_value = "30m", value_parser = duration, conflicts_with = "until_ci")]
     pub length: Duration,
-    /// Record until the metric is known to within plus or minus this, with 95 % confidence: 5% (at least 40 windows)
+    /// Record until the metric is known to within plus or minus this, with 95 % confidence: 5% (at least 53 windows)
     #[arg(long, value_name = "PERCENT", value_parser = precision)]
     pub until_ci: Option<f64>,
     /// With --until-ci: longest recording

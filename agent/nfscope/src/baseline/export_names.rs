@@ -5,42 +5,92 @@
 
 use crate::report::names::{Pseudonyms, is_word, release};
 use anyhow::Context;
-use nfscope_baseline::recording::{CLASSIC, Recording};
+use nfscope_baseline::recording::{CLASSIC, Recording, SeriesKey};
 use nfscope_baseline::store::Store;
 use nfscope_model::family;
 use std::path::Path;
 
 /// Name of the recording in the file: that of the store may say whose server it is.
 const NAME: &str = "anonymous";
+/// Beginning of a host's pseudonym.
+const HOST: &str = "host-";
+
+/// Replaces the names of a series. Returns false if it has a value that is neither a name nor a word of a set.
+fn replace(names: &mut Pseudonyms, series: &mut SeriesKey) -> bool {
+    let Some(info) = family::ALL.iter().find(|f| f.name == series.family) else {
+        return false;
+    };
+    // A label beyond those of this release has no rule.
+    if series.labels.len() > info.labels.len() {
+        return false;
+    }
+    let labels = info.labels.iter().zip(&mut series.labels);
+    labels.into_iter().all(|(label, value)| {
+        match label.name {
+            "client" => *value = names.name("client-", value),
+            "export" => *value = names.name("/export-", value),
+            "mount" => *value = names.name("mount-", value),
+            "dataset" => *value = names.name("dataset-", value),
+            "volume" | "device" => *value = names.volume(value),
+            // A commit of a private build is a name of its builder.
+            "revision" => value.clear(),
+            _ => return value.is_empty() || is_word(value),
+        }
+        true
+    })
+}
+
+/// ZFS pool of a series: its volume, if the series is of ZFS alone (which has no file system as a label) or of a ZFS file system.
+fn pool(series: &SeriesKey) -> Option<&str> {
+    let info = family::ALL.iter().find(|f| f.name == series.family)?;
+    let value = |name: &str| {
+        let at = info.labels.iter().position(|l| l.name == name)?;
+        series.labels.get(at).map(String::as_str)
+    };
+    let volume = value("volume")?;
+    matches!(value("fs"), None | Some("zfs")).then_some(volume)
+}
+
+/// Gives pseudonyms to the names of these recordings, in their order.
+fn number<'a>(all: impl Iterator<Item = (&'a str, &'a [SeriesKey])> + Clone) -> Pseudonyms {
+    let mut names = Pseudonyms::default();
+    for (_, series) in all.clone() {
+        series
+            .iter()
+            .filter_map(pool)
+            .for_each(|p| names.add_pool(p));
+    }
+    for (host, series) in all {
+        names.name(HOST, host);
+        for one in series {
+            replace(&mut names, &mut one.clone());
+        }
+    }
+    names
+}
+
+/// Pseudonyms of a store: those of all its recordings from the earliest on, so that two exports of it have the same for a name.
+fn pseudonyms(store: &Store) -> anyhow::Result<Pseudonyms> {
+    let mut all = Vec::new();
+    for entry in store.list()? {
+        // A damaged recording has no names that an export could have.
+        let series = store.series(&entry).unwrap_or_default();
+        all.push((entry.metadata.host, series));
+    }
+    Ok(number(all.iter().map(|(host, s)| (host.as_str(), &s[..]))))
+}
 
 /// Returns the recording without names, and the number of series that it has lost. Equal recordings become equal ones.
-fn anonymous(mut recording: Recording) -> (Recording, usize) {
-    let mut names = Pseudonyms::default();
+fn anonymous(mut recording: Recording, names: &mut Pseudonyms) -> (Recording, usize) {
     let before = recording.series.len();
-    recording.series.retain_mut(|series| {
-        let Some(info) = family::ALL.iter().find(|f| f.name == series.family) else {
-            return false;
-        };
-        let labels = info.labels.iter().zip(&mut series.labels);
-        labels.into_iter().all(|(label, value)| {
-            match label.name {
-                "client" => *value = names.name("client-", value),
-                "export" => *value = names.name("/export-", value),
-                "mount" => *value = names.name("mount-", value),
-                "dataset" => *value = names.name("dataset-", value),
-                "volume" | "device" => *value = names.volume(value),
-                _ => return value.is_empty() || is_word(value),
-            }
-            true
-        })
-    });
+    recording.series.retain_mut(|s| replace(names, s));
     let kept: std::collections::HashSet<u32> = recording.series.iter().map(|s| s.id).collect();
     for window in &mut recording.windows {
         window.samples.retain(|(id, _)| kept.contains(id));
     }
     let metadata = &mut recording.metadata;
     metadata.name = NAME.to_owned();
-    metadata.host = names.name("host-", &metadata.host);
+    metadata.host = names.name(HOST, &metadata.host);
     metadata.kernel = metadata.kernel.take().map(|k| release(&k));
     metadata.agent = release(&metadata.agent);
     metadata
@@ -60,7 +110,8 @@ pub(super) fn export(
     file: &Path,
     force: bool,
 ) -> anyhow::Result<(usize, usize)> {
-    let (recording, lost) = anonymous(store.recording(name)?);
+    let recording = store.recording(name)?;
+    let (recording, lost) = anonymous(recording, &mut pseudonyms(store)?);
     let dir = tempfile::tempdir().context("no directory for temporary files (TMPDIR)")?;
     let mut between = Store::create(&dir.path().join("anonymous.db"))?;
     between.put(&recording)?;
@@ -71,7 +122,7 @@ pub(super) fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_baseline::recording::{Metadata, RecordedWindow, Sample, SeriesKey};
+    use nfscope_baseline::recording::{Metadata, RecordedWindow, Sample};
     use std::time::Duration;
 
     const SECRETS: [&str; 8] = [
@@ -135,9 +186,21 @@ mod tests {
         }
     }
 
+    /// The recording with the pseudonyms of a store that has it alone.
+    fn alone(recording: Recording) -> (Recording, usize) {
+        let (host, series) = (recording.metadata.host.clone(), recording.series.clone());
+        let mut names = number([(host.as_str(), &series[..])].into_iter());
+        anonymous(recording, &mut names)
+    }
+
+    fn labels(recording: &Recording) -> Vec<String> {
+        let all = recording.series.iter();
+        all.map(|s| s.labels.join(" ")).collect()
+    }
+
     #[test]
     fn no_name_stays_and_every_number_does() {
-        let (out, lost) = anonymous(recording());
+        let (out, lost) = alone(recording());
         let text = format!("{out:?}");
         for secret in SECRETS {
             assert!(!text.contains(secret), "{secret}: {text}");
@@ -146,9 +209,8 @@ mod tests {
             lost, 2,
             "a table with a path, and a family of another release"
         );
-        let labels: Vec<_> = out.series.iter().map(|s| s.labels.join(" ")).collect();
         assert_eq!(
-            labels,
+            labels(&out),
             [
                 "client-1",
                 "other",
@@ -165,13 +227,96 @@ mod tests {
             ("host-1", "0.1.0")
         );
         assert!(out.metadata.has_few_edges() && out.metadata.labels.len() == 1);
-        assert_eq!(anonymous(recording()).0, out, "the same each time");
+        assert_eq!(alone(recording()).0, out, "the same each time");
+    }
+
+    /// Exports before and after a change are compared by client and host.
+    #[test]
+    fn a_name_has_one_pseudonym_in_all_exports_of_a_store() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::create(&dir.path().join("baselines.db")).unwrap();
+        let clients = |name: &str, began_ms: i64, host: &str, clients: &[&str]| {
+            let mut made = recording();
+            made.metadata.name = name.to_owned();
+            made.metadata.began_ms = began_ms;
+            made.metadata.host = host.to_owned();
+            made.series = (1..)
+                .zip(clients)
+                .map(|(id, client)| series(id, &family::CLIENT_OPS.info, &[*client]))
+                .collect();
+            let known = clients.len();
+            made.windows[0].samples.truncate(known);
+            made
+        };
+        store
+            .put(&clients("after", 3, "nfs1", &["c", "b", "d"]))
+            .unwrap();
+        store
+            .put(&clients("before", 1, "nfs1", &["b", "c"]))
+            .unwrap();
+        store
+            .put(&clients("other", 2, "nfs2", &["a", "b"]))
+            .unwrap();
+        let exported = |name: &str| {
+            let file = dir.path().join(name);
+            export(&store, name, &file, false).unwrap();
+            let out = Store::read(&file).unwrap().recording(NAME).unwrap();
+            (out.metadata.host.clone(), labels(&out).join(" "))
+        };
+        let of = |host: &str, clients: &str| (host.to_owned(), clients.to_owned());
+        assert_eq!(exported("before"), of("host-1", "client-1 client-2"));
+        assert_eq!(
+            exported("after"),
+            of("host-1", "client-2 client-1 client-4")
+        );
+        assert_eq!(exported("other"), of("host-2", "client-3 client-1"));
+    }
+
+    /// `all` is the word for all pools before OpenZFS 2.2. A pool that reads like a disk is a name, wherever it stands.
+    #[test]
+    fn every_zfs_pool_has_a_pseudonym_but_all_pools_together() {
+        let mut made = recording();
+        made.series = vec![
+            series(1, &family::EXPORT_DEVICE.info, &["/srv/board", "hdd"]),
+            series(2, &family::ZFS_ZIL_COMMITS.info, &["all"]),
+            series(3, &family::ZFS_TXG_SYNC.info, &["hdd"]),
+            series(4, &family::LOG_SEPARATE.info, &["zfs", "sdx"]),
+            series(5, &family::LOG_SEPARATE.info, &["ext4", "sdb1"]),
+            series(6, &family::BLOCK_FUA.info, &["sdb"]),
+        ];
+        let (out, lost) = alone(made);
+        assert_eq!(lost, 0);
+        assert_eq!(
+            labels(&out),
+            [
+                "/export-1 volume-1",
+                "all",
+                "volume-1",
+                "zfs volume-2",
+                "ext4 sdb1",
+                "sdb"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_commit_of_a_build_is_left_out() {
+        let mut made = recording();
+        made.series = vec![series(
+            1,
+            &family::BUILD_INFO.info,
+            &["0.1.0", "53ef379fad77"],
+        )];
+        let (out, lost) = alone(made);
+        assert_eq!((lost, labels(&out)), (0, vec!["0.1.0 ".to_owned()]));
     }
 
     /// A label without a rule would be printed as it is.
     #[test]
     fn every_label_of_every_family_is_a_name_or_a_word_of_a_set() {
-        let names = ["client", "export", "mount", "dataset", "volume", "device"];
+        let names = [
+            "client", "export", "mount", "dataset", "volume", "device", "revision",
+        ];
         let words = [
             "version",
             "op",
@@ -205,7 +350,6 @@ mod tests {
             "map",
             "table",
             "part",
-            "revision",
         ];
         for label in family::ALL.iter().flat_map(|f| f.labels) {
             assert!(

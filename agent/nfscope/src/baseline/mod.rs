@@ -27,7 +27,7 @@ pub fn run(command: &BaselineCommand) -> anyhow::Result<u8> {
     match command {
         BaselineCommand::Record(args) => return record::run(args),
         BaselineCommand::List(args) => {
-            let entries = Store::open(&args.store.path)?.list()?;
+            let entries = Store::read(&args.store.path)?.list()?;
             print(&match args.json {
                 true => console::json(&entries)?,
                 false => list::table(&entries),

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub enum State {
     /// Change it: it is wrong for any load.
     Change,
-    /// Consider it: whether it helps depends on the load.
+    /// Consider it: whether it helps depends on the load or on the hardware.
     Consider,
     /// Not known.
     Unknown,

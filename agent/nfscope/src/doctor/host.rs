@@ -16,8 +16,10 @@ const MOST: u64 = 64 << 20;
 pub enum Missing {
     /// Path of a file that is not there.
     Absent(String),
-    /// Reason why a file cannot be read.
+    /// Reason why a file cannot be read without privileges.
     Denied(String),
+    /// Reason why a file has no answer, which privileges do not change.
+    Failed(String),
 }
 
 impl Missing {
@@ -29,6 +31,10 @@ impl Missing {
                 "start the NFS server, which brings these files; else this kernel does not have them",
             ),
             Missing::Denied(why) => Answer::unknown(why.clone(), "run `nfscope doctor` as root"),
+            Missing::Failed(why) => Answer::unknown(
+                why.clone(),
+                "read it again; the kernel's log (`dmesg`) may have the reason",
+            ),
         }
     }
 }
@@ -82,7 +88,7 @@ impl Host {
     /// The number that a file has and nothing else.
     pub fn number(&self, path: &str) -> Result<u64, Missing> {
         let text = self.text(path)?;
-        let not = |_| Missing::Denied(format!("{path} has no number: {:?}", text.trim()));
+        let not = |_| Missing::Failed(format!("{path} has no number: {:?}", text.trim()));
         text.trim().parse().map_err(not)
     }
 
@@ -95,6 +101,12 @@ impl Host {
             .collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Name of the file to which a path leads in the end: `dm-0` for `/dev/mapper/data`.
+    pub fn end_of(&self, path: &str) -> Option<String> {
+        let end = std::fs::canonicalize(self.place(path)).ok()?;
+        Some(lossless::of_path(Path::new(end.file_name()?)))
     }
 
     /// The table of exports.
@@ -111,10 +123,16 @@ impl Host {
 }
 
 fn missing(path: &str, e: &io::Error) -> Missing {
-    // A driver without a value refuses the reading: the speed of a link that is down.
+    // A file of a client that has just left says ENXIO (fs/nfsd/nfs4state.c, client_info_show()).
+    if rustix::io::Errno::from_io_error(e) == Some(rustix::io::Errno::NXIO) {
+        return Missing::Absent(path.to_owned());
+    }
+    let why = format!("cannot read {path}: {e}");
     match e.kind() {
+        // A driver without a value refuses the reading: the speed of a link that is down.
         io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Missing::Absent(path.to_owned()),
-        _ => Missing::Denied(format!("cannot read {path}: {e}")),
+        io::ErrorKind::PermissionDenied => Missing::Denied(why),
+        _ => Missing::Failed(why),
     }
 }
 
@@ -127,6 +145,49 @@ fn sockets() -> Result<String, String> {
     match bounded::within(Path::new("ss"), PATIENCE, ask) {
         Ok(out) if out.status.success() => Ok(lossless::text(&out.stdout)),
         Ok(out) => Err(format!("`ss` failed ({})", out.status)),
-        Err(e) => Err(format!("`ss` cannot be run: {e}")),
+        Err(e) => Err(no_sockets(&e)),
+    }
+}
+
+/// Reason why `ss` said nothing. The text of a timeout names a file system, which `ss` does not ask.
+fn no_sockets(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::TimedOut => {
+            format!("`ss` did not answer within {} s", PATIENCE.as_secs())
+        }
+        _ => format!("`ss` cannot be run: {e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_advised_where_a_permission_is_missing_alone() {
+        let of = |errno: rustix::io::Errno| missing("/f", &io::Error::from(errno));
+        for errno in [rustix::io::Errno::ACCESS, rustix::io::Errno::PERM] {
+            assert!(of(errno).answer().how.contains("as root"), "{errno}");
+        }
+        for errno in [rustix::io::Errno::IO, rustix::io::Errno::NOMEM] {
+            assert!(matches!(of(errno), Missing::Failed(_)), "{errno}");
+            assert!(!of(errno).answer().how.contains("as root"), "{errno}");
+        }
+    }
+
+    #[test]
+    fn a_client_that_left_is_absent() {
+        for errno in [rustix::io::Errno::NOENT, rustix::io::Errno::NXIO] {
+            let e = io::Error::from(errno);
+            assert_eq!(missing("/f", &e), Missing::Absent("/f".into()));
+        }
+    }
+
+    #[test]
+    fn a_slow_ss_is_no_file_system_that_hangs() {
+        let slow = io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
+        assert_eq!(no_sockets(&slow), "`ss` did not answer within 3 s");
+        let gone = no_sockets(&io::Error::from(io::ErrorKind::NotFound));
+        assert!(gone.contains("cannot be run"), "{gone}");
     }
 }

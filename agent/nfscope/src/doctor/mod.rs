@@ -4,10 +4,14 @@
 //! asked. Files below a folder of a test are a host, too.
 
 pub mod answer;
+#[cfg(test)]
+mod client_tests;
 mod host;
 pub mod render;
 mod rule;
 pub mod rules;
+#[cfg(test)]
+mod storage_tests;
 #[cfg(test)]
 mod tests;
 

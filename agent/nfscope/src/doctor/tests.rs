@@ -4,11 +4,10 @@ use super::answer::{Finding, State};
 use super::{Host, examine, exit_code, render};
 use nfscope_model::host_report::Exported;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 /// A folder with the files of a host, removed when it goes.
-struct Files(tempfile::TempDir);
+pub(super) struct Files(tempfile::TempDir);
 
 impl Files {
     fn of(files: &[(&str, &str)]) -> Files {
@@ -19,33 +18,33 @@ impl Files {
         folder
     }
 
-    fn add(&self, path: &str, text: &str) {
+    pub(super) fn add(&self, path: &str, text: &str) {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(super) fn path(&self, path: &str) -> PathBuf {
         self.0.path().join(path.trim_start_matches('/'))
     }
 
-    fn host(&self) -> Host {
+    pub(super) fn host(&self) -> Host {
         Host::below(self.0.path())
     }
 
-    fn examine(&self) -> Vec<Finding> {
+    pub(super) fn examine(&self) -> Vec<Finding> {
         examine(&self.host())
     }
 }
 
 /// State and text of the answers of a rule.
-fn said(findings: &[Finding], rule: &str) -> Vec<(State, String)> {
+pub(super) fn said(findings: &[Finding], rule: &str) -> Vec<(State, String)> {
     let of = findings.iter().filter(|f| f.rule == rule);
     of.map(|f| (f.state, f.says.clone())).collect()
 }
 
 /// A server as it should be, with a client.
-fn good() -> Files {
+pub(super) fn good() -> Files {
     let files = Files::of(&[
         ("/proc/fs/nfsd/threads", "16\n"),
         ("/proc/fs/nfsd/pool_threads", "16\n"),
@@ -84,6 +83,7 @@ fn good() -> Files {
             "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
              39 27 253:1 / /srv rw,noatime - xfs /dev/sdb rw,logdev=/dev/nvme0n1\n",
         ),
+        ("/sys/class/block/nvme0n1/queue/rotational", "0\n"),
         ("/sys/class/net/eth0/speed", "10000\n"),
         ("/sys/class/net/eth0/operstate", "up\n"),
         ("/sys/class/net/eth0/device/vendor", "0x8086\n"),
@@ -102,7 +102,7 @@ fn good() -> Files {
     files
 }
 
-fn exported(fs: &str, volume: &str, separate: Option<bool>, log: &str) -> Exported {
+pub(super) fn exported(fs: &str, volume: &str, separate: Option<bool>, log: &str) -> Exported {
     Exported {
         path: "/srv".into(),
         fs: fs.into(),
@@ -137,7 +137,10 @@ fn a_server_as_it_should_be_has_nothing_to_change() {
     let log = said(&findings, "log");
     assert_eq!(
         log,
-        [(State::Good, "/srv: xfs on sdb, log on nvme0n1".into())]
+        [(
+            State::Good,
+            "/srv: xfs on sdb, log on nvme0n1, which is no rotating disk".into()
+        )]
     );
 }
 
@@ -244,7 +247,7 @@ fn each_rule_finds_what_it_is_for() {
             "/proc/self/mountinfo".into(),
             "39 27 253:1 / /srv rw - ext4 /dev/sdb rw,nobarrier\n",
             "barrier",
-            Change,
+            Consider,
             "/srv (ext4)",
         ),
         (
@@ -296,6 +299,13 @@ fn each_rule_finds_what_it_is_for() {
             Unknown,
             "not known",
         ),
+        (
+            "/proc/version".into(),
+            "Linux version 5.4.300 (a@b) #1\n",
+            "kernel bugs",
+            Unknown,
+            "it is not known whether Linux 5.4.300 has CVE-2025-21795",
+        ),
     ] {
         let files = good();
         files.add(&file, text);
@@ -316,9 +326,17 @@ fn what_does_no_harm_is_not_told() {
     files.add("/var/lib/nfs/etab", "/iso\t*(ro,async,no_subtree_check)\n");
     assert_eq!(said(&files.examine(), "async")[0].0, State::Good);
     files.add("/proc/version", "Linux version 6.12.50 (a@b) #1\n");
-    assert_eq!(said(&files.examine(), "kernel bugs").len(), 1);
+    let fixed = "Linux 6.12.50 has the fixes of CVE-2025-21795, CVE-2024-53217";
+    let bugs = said(&files.examine(), "kernel bugs");
+    assert_eq!(bugs[0].0, State::Consider);
+    assert_eq!(bugs[1..], [(State::Good, fixed.to_owned())]);
+    // A bug that needs another version of NFS is not fixed.
     files.add("/proc/fs/nfsd/versions", "+3 +4 -4.0 +4.1 +4.2\n");
-    assert_eq!(said(&files.examine(), "kernel bugs")[0].0, State::Good);
+    let not_served = "CVE-2026-31402 needs NFSv4.0, which is not served";
+    assert_eq!(
+        said(&files.examine(), "kernel bugs"),
+        [fixed, not_served].map(|text| (State::Good, text.to_owned()))
+    );
     // A global pool matters on several nodes alone.
     files.add("/sys/devices/system/node/node1/cpulist", "4-7\n");
     assert_eq!(said(&files.examine(), "pool mode")[0].0, State::Consider);
@@ -360,50 +378,6 @@ fn buffers_are_held_against_bandwidth_and_delay() {
         State::Unknown,
         "no `ss`"
     );
-}
-
-#[test]
-fn a_log_on_a_rotating_disk_is_to_be_considered() {
-    let files = good();
-    let disk = files.path("/sys/devices/sda");
-    files.add("/sys/devices/sda/queue/rotational", "1\n");
-    files.add("/sys/devices/sda/sda1/partition", "1\n");
-    fs::create_dir_all(files.path("/sys/class/block")).unwrap();
-    symlink(disk.join("sda1"), files.path("/sys/class/block/sda1")).unwrap();
-    let with = |e: Exported| {
-        let mut host = files.host();
-        host.exported = vec![e];
-        said(&examine(&host), "log")
-    };
-    let shared = || {
-        exported(
-            "ext4",
-            "sda1",
-            Some(false),
-            "shares the file system's device",
-        )
-    };
-    let (state, says) = &with(shared())[0];
-    assert_eq!(*state, State::Consider);
-    assert!(says.contains("rotating disk"), "{says}");
-    files.add("/sys/devices/sda/queue/rotational", "0\n");
-    assert_eq!(with(shared())[0].0, State::Good);
-    let pool = exported(
-        "zfs",
-        "tank",
-        Some(false),
-        "shares the file system's device",
-    );
-    assert_eq!(with(pool)[0].0, State::Unknown, "a pool is no device");
-    assert_eq!(
-        with(exported("tmpfs", "0:40", None, "none"))[0].0,
-        State::Good
-    );
-    let mut lax = exported("zfs", "tank", Some(true), "on sdc");
-    lax.warnings = vec!["sync=disabled: writes are acknowledged without being durable".into()];
-    let mut host = files.host();
-    host.exported = vec![lax];
-    assert_eq!(said(&examine(&host), "zfs")[0].0, State::Change);
 }
 
 /// A host without a server, or with files that cannot be read, has no advice at all.

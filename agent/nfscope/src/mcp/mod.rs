@@ -1,10 +1,11 @@
 //! `nfscope mcp`, answers for assistants: a server of the Model Context Protocol over standard input and output, which only reads.
 //!
-//! The protocol's own library reads and writes the messages. [`session`] answers, [`tools`] names what can be asked, [`program`] runs this
-//! program for an answer, and [`documents`] are pages of the documentation.
+//! The protocol's own library reads and writes the messages. [`begin`] leaves out messages before the session, [`session`] answers,
+//! [`tools`] names what can be asked, [`program`] runs this program for an answer, and [`documents`] are pages of the documentation.
 //!
 //! A line is bounded, a call is bounded in time and size, and a call that fails ends neither the others nor the session.
 
+mod begin;
 mod documents;
 mod program;
 mod session;
@@ -21,7 +22,7 @@ const END: Duration = Duration::from_secs(1);
 /// Serves until the input ends.
 ///
 /// # Errors
-/// Where the first message is none that begins a session.
+/// Where a message begins a session that this server cannot have, or the output cannot be written.
 pub fn run(args: &McpArgs) -> anyhow::Result<()> {
     let server = Server {
         url: args.url.clone().unwrap_or_else(address::default_url),

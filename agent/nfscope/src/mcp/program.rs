@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Bytes of an answer. An assistant reads less.
-const MOST: u64 = 4 << 20;
+pub const MOST: u64 = 4 << 20;
 /// How often a process is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 

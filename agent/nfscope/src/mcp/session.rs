@@ -1,8 +1,9 @@
 //! A session: what an assistant may ask, until its input ends.
 
+use crate::mcp::begin::Begin;
 use crate::mcp::tools::{self, Call, From};
 use crate::mcp::{documents, program};
-use nfscope_agent_client::http;
+use nfscope_agent_client::http::{self, Bounds};
 use nfscope_api::build_info;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
@@ -25,6 +26,11 @@ const LONGEST: usize = 1 << 20;
 const MOST_CALLS: usize = 4;
 /// For a command beside the time that it watches.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Bounds of a page of the agent, which has it ready.
+const PAGE: Bounds = Bounds {
+    time: Duration::from_secs(30),
+    bytes: program::MOST,
+};
 
 const INSTRUCTIONS: &str = "Measurements of an NFS server by nfscope. Begin with `findings`, or `diagnose` under load; `who` tells clients, \
     exports and files apart; `measured` says what is missing. Quote evidence with its numbers; what is not measured is unknown, and not zero. \
@@ -77,7 +83,7 @@ impl Drop for Place {
 /// Answers on standard output what comes on standard input, until that ends. Calls that are under way then end as well.
 ///
 /// # Errors
-/// Where the first message is none that begins a session.
+/// Where a message begins a session that this server cannot have, or the output cannot be written.
 pub async fn serve(server: Server) -> anyhow::Result<()> {
     let session = Session {
         server: Arc::new(server),
@@ -85,10 +91,14 @@ pub async fn serve(server: Server) -> anyhow::Result<()> {
     };
     let (input, output) = rmcp::transport::stdio();
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST);
-    let running = match session.serve(transport).await {
+    let running = match session.serve(Begin::new(transport)).await {
         Ok(running) => running,
         // The assistant has gone before it asked anything.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        // Its own text is a dump of the message.
+        Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+            anyhow::bail!("a message came before a session; fix: send `initialize` first")
+        }
         Err(e) => return Err(e.into()),
     };
     running.waiting().await?;
@@ -183,7 +193,9 @@ impl ServerHandler for Session {
 /// The answer to a call. This waits for others.
 fn answer(server: &Server, call: Call, over: &AtomicBool) -> Result<Value, String> {
     let (words, values, from, watches) = match call {
-        Call::Page(page) => return http::json(&server.url, page).map_err(|e| e.to_string()),
+        Call::Page(page) => {
+            return http::json_within(&server.url, page, PAGE).map_err(|e| e.to_string());
+        }
         Call::Run {
             words,
             values,

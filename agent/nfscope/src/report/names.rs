@@ -5,7 +5,7 @@
 
 use nfscope_model::finding::Kind;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The text in place of each sentence.
@@ -13,6 +13,9 @@ pub(crate) const LEFT_OUT: &str = "left out: sentences can have names";
 
 /// Names that stand for nobody.
 const NOBODY: [&str; 5] = ["", "none", "unknown", "local", "other"];
+
+/// Volume of the figures that all pools share: OpenZFS before 2.2 has no others.
+const ALL_POOLS: &str = "all";
 
 /// Kinds of values, and what becomes of them.
 enum Rule {
@@ -24,7 +27,7 @@ enum Rule {
     Release,
     /// A name gets a pseudonym that begins with this.
     Name(&'static str),
-    /// Names of block devices as the kernel gives them stay: `sda1`. Others get a pseudonym.
+    /// Names of block devices as the kernel gives them stay: `sda1`. Others get a pseudonym, as does each ZFS pool.
     Volume,
     /// Sentences are left out.
     Sentence,
@@ -185,12 +188,25 @@ const REPORT: Rule = Object(&[
 
 /// The same data without names.
 pub(crate) fn anonymous(data: &Value) -> Value {
-    Pseudonyms::default().apply(&REPORT, data)
+    let mut names = Pseudonyms::default();
+    for window in data["windows"]["windows"].as_array().into_iter().flatten() {
+        for log in window["logs"].as_array().into_iter().flatten() {
+            if let (Some("zfs"), Some(pool)) = (log["fs"].as_str(), log["volume"].as_str()) {
+                names.add_pool(pool);
+            }
+        }
+    }
+    names.apply(&REPORT, data)
 }
 
-/// Pseudonyms by name, for each beginning of a pseudonym: no two kinds of names share one.
+/// Pseudonyms by name.
 #[derive(Default)]
-pub(crate) struct Pseudonyms(BTreeMap<&'static str, BTreeMap<String, String>>);
+pub(crate) struct Pseudonyms {
+    /// Names for each beginning of a pseudonym: no two kinds of names share one.
+    by_prefix: BTreeMap<&'static str, BTreeMap<String, String>>,
+    /// ZFS pools. An admin can name one like a disk: `hdd`.
+    pools: BTreeSet<String>,
+}
 
 impl Pseudonyms {
     fn apply(&mut self, rule: &Rule, value: &Value) -> Value {
@@ -228,9 +244,15 @@ impl Pseudonyms {
         }
     }
 
-    /// That of a volume, unless the kernel has named it.
+    /// Marks a volume as a ZFS pool, which is never named by the kernel. Pools are added before the first name is replaced.
+    pub(crate) fn add_pool(&mut self, name: &str) {
+        self.pools.insert(name.to_owned());
+    }
+
+    /// Pseudonym of a volume, unless the kernel has named it.
     pub(crate) fn volume(&mut self, text: &str) -> String {
-        match is_of_the_kernel(text) {
+        let is_pool = self.pools.contains(text);
+        match text == ALL_POOLS || (is_of_the_kernel(text) && !is_pool) {
             true => text.to_owned(),
             false => self.name("volume-", text),
         }
@@ -241,7 +263,7 @@ impl Pseudonyms {
         if NOBODY.contains(&text) {
             return text.to_owned();
         }
-        let all = self.0.entry(prefix).or_default();
+        let all = self.by_prefix.entry(prefix).or_default();
         let n = all.len() + 1;
         let known = all.entry(text.to_owned());
         known.or_insert_with(|| format!("{prefix}{n}")).clone()

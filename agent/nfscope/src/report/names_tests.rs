@@ -195,6 +195,26 @@ fn the_demonstration_without_names_has_all_that_is_no_name() {
     }
 }
 
+/// Figures of all pools before OpenZFS 2.2 have no pool's name, and a pool may have a name that reads like a disk's.
+#[test]
+fn every_zfs_pool_has_a_pseudonym_but_all_pools_together() {
+    let data = json!({"windows": {"windows": [{
+        "disks": [{"device": "hdd", "op": "read"}, {"device": "sdb", "op": "read"}],
+        "logs": [{"fs": "zfs", "volume": "hdd"}, {"fs": "zfs", "volume": "all"}, {"fs": "ext4", "volume": "sdc"}],
+    }]}});
+    let done = anonymous(&data);
+    let window = &done["windows"]["windows"][0];
+    let volumes = ["logs", "disks"].map(|kind| {
+        let rows = window[kind].as_array().unwrap().iter();
+        let name = |r: &Value| r.get("volume").or(r.get("device")).cloned();
+        rows.map(|r| name(r).unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(
+        json!(volumes),
+        json!([["volume-1", "all", "sdc"], ["volume-1", "sdb"]])
+    );
+}
+
 #[test]
 fn names_of_the_kernel_are_told_from_names_of_people() {
     for device in ["sda", "sdab12", "vdb", "nvme0n1p2", "dm-3", "md127", "zd16"] {

@@ -16,8 +16,11 @@ use std::io;
 use std::time::Duration;
 
 /// The server's files do not answer.
-const CHANGES: &str = "the server is starting, stopping or changing its threads, and does not get done: it waits for threads with a \
-                       request in hand; until then nothing tells of its grace period and of locks that clients wait for";
+const CHANGES: &str = "the server is starting, stopping or changing its threads; a thread with a request in hand ends after it, and until \
+                       then its files do not answer";
+
+/// Parts of the server's state that its files tell.
+const NOT_TOLD: &str = "the grace period of the server, and locks that clients wait for: the server changes";
 
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
@@ -44,7 +47,10 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let mut outside = match state(answer.host == hostname::own_name(), args.over) {
         Ok(state) => state.outstanding(),
         // The program that starts or stops the server has the lock that its files ask for.
-        Err(why) if why.kind() == io::ErrorKind::TimedOut => vec![CHANGES.to_owned()],
+        Err(why) if why.kind() == io::ErrorKind::TimedOut => {
+            not_known.push(NOT_TOLD.to_owned());
+            vec![CHANGES.to_owned()]
+        }
         Err(why) => {
             not_known.push(format!(
                 "the grace period of the server, and locks that clients wait for: {why}"

@@ -43,7 +43,7 @@ pub fn run(args: &WhatIfArgs) -> anyhow::Result<String> {
 
 fn window(args: &WhatIfArgs) -> anyhow::Result<(Window, String)> {
     if let Some(name) = &args.name {
-        let store = Store::open(&args.store.path)?;
+        let store = Store::read(&args.store.path)?;
         let entry = store.entry(name)?;
         let window = window::read(&store, &entry, FAMILIES, &family::THREADS_LIMIT.info)?;
         let host = console::one_line(&entry.metadata.host);

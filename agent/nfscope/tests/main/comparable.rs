@@ -140,6 +140,15 @@ fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
         let said = "After, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda before.";
         assert!(c.headline.starts_with(said), "{}", c.headline);
         assert_eq!(c.caveats[0].kind, "write_cache");
+        // The writes may have gone to such a device before.
+        let (flash, disks) = (
+            of(1, FLASH, "nvme0n1", every, flushes),
+            of(4, DISKS, "sda", 1, 300.0),
+        );
+        let c = compare_all(&flash, &disks, &Options::default());
+        let said = "Before, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda after.";
+        assert!(c.headline.starts_with(said), "{}", c.headline);
+        assert_eq!(c.caveats[0].kind, "write_cache");
     }
     let c = compare_all(
         &before,

@@ -19,7 +19,7 @@ nothing is changed. [`nfscope diagnose`](findings.md) says where time goes under
 | word | meaning | exit code |
 | --- | --- | --- |
 | `CHANGE` | wrong for any load | 3 |
-| `CONSIDER` | helps some loads; [compare](baselines.md) before and after | |
+| `CONSIDER` | helps some loads or depends on the hardware; [compare](baselines.md) before and after | |
 | `?` | not known, with what would tell it | 1 for the threads, as without a server |
 | `ok` | as it should be | |
 
@@ -30,7 +30,8 @@ Without root most files of `/proc/fs/nfsd` cannot be read, and their lines begin
 properties of datasets from `zfs`. Without these programs they are `?`, too.
 
 A release of a kernel proves no bug: distributions bring fixes to older releases. `kernel bugs` therefore says \"may\", and names
-the number to look for. It says nothing of releases that are a distribution's own, as `5.14.0-503.el9` is.
+the number to look for. It knows stable releases of kernel.org, and kernels that follow them: Debian, Ubuntu, Fedora, Arch, Alpine. All
+other numbers are their builder's own and are `?`: `5.14.0-503.el9` of RHEL, `5.14.21-150500.55-default` of SUSE.
 
 ## Rules
 

@@ -1,9 +1,13 @@
 //! `nfscope mcp` as an assistant has it: the program, lines in and lines out, beside an agent in this process.
 
 use crate::fixture::Fake;
+use crate::fixture::recorder::Place;
+use crate::fixture::recordings::{FLASH, recording, writes};
 use crate::fixture::serve::attached;
+use nfscope_baseline::store::Store;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 struct Session {
@@ -15,6 +19,10 @@ struct Session {
 impl Session {
     fn with(url: &str) -> Session {
         let store = std::env::temp_dir().join("nfscope-no-store-of-this-name.db");
+        Session::over(url, &store)
+    }
+
+    fn over(url: &str, store: &Path) -> Session {
         let mut child = Command::new(env!("CARGO_BIN_EXE_nfscope"))
             .args(["mcp", "--url", url, "--store"])
             .arg(store)
@@ -31,10 +39,20 @@ impl Session {
 
     fn greeted(url: &str) -> Session {
         let mut session = Session::with(url);
-        let answer = session.ask(1, "initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}));
-        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
-        session.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        session.greet();
         session
+    }
+
+    fn greeted_over(url: &str, store: &Path) -> Session {
+        let mut session = Session::over(url, store);
+        session.greet();
+        session
+    }
+
+    fn greet(&mut self) {
+        let answer = self.ask(1, "initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}));
+        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+        self.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     }
 
     fn send(&mut self, line: &[u8]) {
@@ -204,6 +222,32 @@ fn hostile_input_ends_nothing() {
     s.end();
 }
 
+/// Messages before `initialize` that are no requests have no answer, and requests an error. The session then begins as ever.
+#[test]
+fn messages_before_the_session_end_nothing() {
+    let url = format!("http://{}", attached(Fake::new()));
+    let early = [
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        r#"{"jsonrpc":"2.0","method":"nothing"}"#,
+        r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":8,"error":{"code":-32601,"message":"no"}}"#,
+    ];
+    let mut s = Session::with(&url);
+    for line in early {
+        s.send(line.as_bytes());
+        assert_eq!(s.ask(3, "ping", json!({}))["result"], json!({}), "{line}");
+    }
+    for method in ["nothing", "tools/list"] {
+        let answer = s.ask(5, method, json!({}));
+        assert!(answer["error"]["code"].is_i64(), "{method}: {answer}");
+        s.send(early[0].as_bytes());
+    }
+    s.greet();
+    assert!(s.ask(6, "tools/list", json!({}))["result"]["tools"].is_array());
+    s.end();
+}
+
 /// An assistant may go before the session began.
 #[test]
 fn a_session_that_never_began_ends_well() {
@@ -237,6 +281,36 @@ fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
     let (wrong, doctor) = s.call("doctor", json!({}));
     assert!(!wrong, "{doctor}");
     s.end();
+}
+
+/// A store of an older release is brought forward by commands that write, and never by an assistant's questions.
+#[test]
+fn questions_about_recordings_leave_the_store_as_it_is() {
+    let place = Place::new("mcp-store");
+    let path = place.store();
+    let mut store = Store::create(&path).unwrap();
+    for (name, seed) in [("before", 1), ("after", 2)] {
+        store
+            .put(&recording(name, seed, 12, &writes(FLASH)))
+            .unwrap();
+    }
+    drop(store);
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch(
+        "ALTER TABLE baseline DROP COLUMN windows; ALTER TABLE baseline DROP COLUMN length_ns;
+         ALTER TABLE baseline DROP COLUMN series_sum; ALTER TABLE baseline DROP COLUMN windows_sum;
+         ALTER TABLE baseline DROP COLUMN checksum; ALTER TABLE \"window\" DROP COLUMN checksum; PRAGMA user_version = 1",
+    )
+    .unwrap();
+    drop(db);
+    let bytes = std::fs::read(&path).unwrap();
+    let mut s = Session::greeted_over("http://127.0.0.1:1", &path);
+    let (wrong, list) = s.call("recordings", json!({}));
+    assert!(!wrong && list.contains("before"), "{list}");
+    let (wrong, compared) = s.call("compare", json!({"before": "before", "after": "after"}));
+    assert!(!wrong, "{compared}");
+    s.end();
+    assert!(std::fs::read(&path).unwrap() == bytes, "the store changed");
 }
 
 #[test]

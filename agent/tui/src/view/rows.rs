@@ -58,6 +58,11 @@ impl<'a> Rows<'a> {
 
     pub(super) fn pools(&self) -> Vec<Pool> {
         let value = |f: &Family<1>, pool: &str| self.w.delta.value(f, [pool]);
+        // Requests in hand have kept threads busy, too, and are counted when they end. Their pool is known where there is one alone.
+        let held = self.w.delta.held.iter().map(|r| r.seconds);
+        let held: f64 = held.map(|s| s.min(self.length)).sum();
+        let is_alone = self.numbers(&family::THREADS).count() == 1;
+        let held = if is_alone { held } else { 0.0 };
         let row = |([pool], threads): ([&str; 1], f64)| {
             let queue = self.w.delta.hist(&family::RPC_QUEUE, [pool]);
             let busy = value(&family::THREAD_BUSY, pool).filter(|_| threads > 0.0);
@@ -66,7 +71,7 @@ impl<'a> Rows<'a> {
                 threads,
                 busy: value(&family::THREADS_BUSY, pool),
                 limit: value(&family::THREADS_LIMIT, pool),
-                busy_ratio: busy.map(|s| s / threads / self.length),
+                busy_ratio: busy.map(|s| ((s + held) / threads / self.length).min(1.0)),
                 saturated_ratio: value(&family::THREADS_SATURATED, pool).map(|s| s / self.length),
                 rate: queue.map(|h| self.rate(h)),
                 queue_p50: queue.and_then(|h| h.quantile(0.5)),

@@ -20,11 +20,11 @@ use std::time::Duration;
 
 /// Compares; returns the exit code.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
-    let store = Store::open(&args.store.path)?;
+    let store = Store::read(&args.store.path)?;
     let entries = store.list()?;
     let plan = plan(args, &store, &entries)?;
     let read = |parts: &[Part]| -> anyhow::Result<Vec<SeriesSet>> {
-        let store = Store::open(&args.store.path)?;
+        let store = Store::read(&args.store.path)?;
         parts
             .iter()
             .map(|part| part.read(&store, plan.matching.map(|_| Grid::Hours)))

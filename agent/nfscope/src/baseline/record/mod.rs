@@ -116,7 +116,7 @@ fn length(args: &RecordArgs) -> anyhow::Result<Duration> {
         args.until_ci.is_none() || length >= min_length,
         "--until-ci needs at least {MIN_WINDOWS_TO_STOP} windows, which do not fit into {}: give --max-duration {}, or a shorter --interval",
         units::length(length),
-        units::length(min_length).replace(' ', "")
+        nfscope_text::parse::exact(min_length)
     );
     Ok(length)
 }

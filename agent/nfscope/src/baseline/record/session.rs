@@ -311,6 +311,7 @@ impl<'a> Session<'a> {
         let what = format!("{kept}, {recorded}, {operations} operations{metric}; {missing}");
         let wanted = self.args.until_ci.unwrap_or_default();
         let reason = self.progress.reason_without_interval(wanted);
+        let reason = reason.or_else(|| self.progress.missing_windows());
         let reason = reason.map_or_else(String::new, |why| format!(": {why}"));
         let aim = units::percent(wanted);
         say(&match state {

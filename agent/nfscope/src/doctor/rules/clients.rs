@@ -13,18 +13,44 @@ const MOST: usize = 2000;
 /// Number of clients that an answer names.
 const MOST_NAMED: usize = 5;
 
-/// Fields of each client's file `info`, by name.
-fn all(host: &Host) -> Result<Vec<BTreeMap<String, String>>, Missing> {
-    let mut found = Vec::new();
-    for id in host.names(CLIENTS)?.into_iter().take(MOST) {
-        match host.text(&format!("{CLIENTS}/{id}/info")) {
-            Ok(info) => found.push(fields(&info)),
-            // Clients come and go.
-            Err(Missing::Absent(_)) => {}
-            Err(e) => return Err(e),
+/// Clients that have state at the server.
+struct Clients {
+    /// Fields of each client's file `info`, by name.
+    read: Vec<BTreeMap<String, String>>,
+    /// Number of clients beyond [`MOST`], whose files are not read.
+    left: usize,
+}
+
+impl Clients {
+    fn read(host: &Host) -> Result<Clients, Missing> {
+        let ids = host.names(CLIENTS)?;
+        let mut read = Vec::new();
+        for id in ids.iter().take(MOST) {
+            match host.text(&format!("{CLIENTS}/{id}/info")) {
+                Ok(info) => read.push(fields(&info)),
+                // Clients come and go.
+                Err(Missing::Absent(_)) => {}
+                Err(e) => return Err(e),
+            }
         }
+        Ok(Clients {
+            read,
+            left: ids.len().saturating_sub(MOST),
+        })
     }
-    Ok(found)
+
+    /// The answer for clients that were not read.
+    fn beyond(&self) -> Option<Answer> {
+        (self.left > 0).then(|| {
+            Answer::unknown(
+                format!(
+                    "{} beyond the first {MOST}, which alone were looked at",
+                    many(self.left as f64, "client")
+                ),
+                format!("see the files `info` below {CLIENTS}"),
+            )
+        })
+    }
 }
 
 fn fields(info: &str) -> BTreeMap<String, String> {
@@ -40,11 +66,15 @@ fn field<'a>(client: &'a BTreeMap<String, String>, name: &str) -> &'a str {
 
 /// With clients of NFSv4, or the answer that stands for them.
 fn with(host: &Host, look: fn(&[BTreeMap<String, String>]) -> Vec<Answer>) -> Vec<Answer> {
-    match all(host) {
+    match Clients::read(host) {
         // Kernels before 5.3 do not tell.
         Err(e) => vec![e.answer()],
-        Ok(clients) if clients.is_empty() => Vec::new(),
-        Ok(clients) => look(&clients),
+        Ok(clients) if clients.read.is_empty() => clients.beyond().into_iter().collect(),
+        Ok(clients) => {
+            let mut answers = look(&clients.read);
+            answers.extend(clients.beyond());
+            answers
+        }
     }
 }
 
@@ -54,33 +84,53 @@ pub const CALLBACKS: Rule = Rule {
     why: "The server cannot ask these clients to give delegations back. Others that want their files wait until the lease is over, and \
           no further delegations are granted.",
     source: "RFC 8881, section 10.2; fs/nfsd/nfs4state.c, client_info_show()",
-    look: |host| {
-        with(host, |clients| {
-            let broken = |c: &&BTreeMap<String, String>| {
-                matches!(field(c, "callback state"), "DOWN" | "FAULT")
-            };
-            let broken: Vec<_> = clients.iter().filter(broken).collect();
-            if broken.is_empty() {
-                let all = many(clients.len() as f64, "client");
-                return vec![Answer::good(format!("no broken path to {all} of NFSv4"))];
-            }
-            let mut named: Vec<_> = (broken.iter().take(MOST_NAMED))
-                .map(|c| {
-                    let (address, state) = (field(c, "address"), field(c, "callback state"));
-                    format!("{address} ({state}, NFSv4.{})", field(c, "minor version"))
-                })
-                .collect();
-            if broken.len() > MOST_NAMED {
-                named.push(format!("{} more", broken.len() - MOST_NAMED));
-            }
-            vec![Answer::change(
-                format!("callbacks do not reach {}", named.join(", ")),
-                "with NFSv4.0 let the server connect to the client (firewall, NAT), or mount with vers=4.2, which uses the client's own \
-                 connection",
-            )]
-        })
-    },
+    look: |host| with(host, callbacks),
 };
+
+fn callbacks(clients: &[BTreeMap<String, String>]) -> Vec<Answer> {
+    let (mut broken, mut up, mut unknown) = (Vec::new(), 0_usize, 0_usize);
+    // A client that is courtesy or expirable went away: no callback is sent to it. Older kernels print no status.
+    let here = |c: &&BTreeMap<String, String>| c.get("status").is_none_or(|s| s == "confirmed");
+    for c in clients.iter().filter(here) {
+        match field(c, "callback state") {
+            "DOWN" | "FAULT" => broken.push(c),
+            "UP" => up += 1,
+            _ => unknown += 1,
+        }
+    }
+    let mut answers = Vec::new();
+    if !broken.is_empty() {
+        let mut named: Vec<_> = (broken.iter().take(MOST_NAMED))
+            .map(|c| {
+                let (address, state) = (field(c, "address"), field(c, "callback state"));
+                format!("{address} ({state}, NFSv4.{})", field(c, "minor version"))
+            })
+            .collect();
+        if broken.len() > MOST_NAMED {
+            named.push(format!("{} more", broken.len() - MOST_NAMED));
+        }
+        answers.push(Answer::change(
+            format!("callbacks do not reach {}", named.join(", ")),
+            "with NFSv4.0 let the server connect to the client (firewall, NAT), or mount with vers=4.2, which uses the client's own \
+             connection",
+        ));
+    }
+    if unknown > 0 {
+        answers.push(Answer::unknown(
+            format!(
+                "whether callbacks reach {} of {} is not known",
+                many(unknown as f64, "client"),
+                broken.len() + up + unknown
+            ),
+            "older kernels, such as 5.10, do not list it; for UNKNOWN and UNDEFINED look again after the server has called the client",
+        ));
+    }
+    if up > 0 {
+        let up = many(up as f64, "client");
+        answers.push(Answer::good(format!("no broken path to {up} of NFSv4")));
+    }
+    answers
+}
 
 /// Options of mounts, as far as a server sees them.
 pub const MOUNTS: Rule = Rule {
@@ -89,9 +139,9 @@ pub const MOUNTS: Rule = Rule {
     source: "RFC 8881, section 2.10; nfs(5), nfsvers and nconnect",
     look: |host| {
         let mut answers = Vec::new();
-        if let Ok(clients) = all(host) {
+        if let Ok(clients) = Clients::read(host) {
             let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
-            for c in &clients {
+            for c in &clients.read {
                 *versions.entry(field(c, "minor version")).or_default() += 1;
             }
             let seen: Vec<_> = (versions.iter())
@@ -105,6 +155,7 @@ pub const MOUNTS: Rule = Rule {
                 None if !seen.is_empty() => answers.push(Answer::good(seen.join(", "))),
                 None => {}
             }
+            answers.extend(clients.beyond());
         }
         match established(host) {
             Ok(clients) if !clients.is_empty() => {
@@ -139,14 +190,21 @@ pub const SLOTS: Rule = Rule {
                 .filter_map(|n| n.parse().ok())
                 .collect();
             match (slots.iter().min(), slots.iter().max()) {
-                (Some(1), Some(most)) => vec![Answer::consider(
-                    format!(
-                        "{} of {} with a single slot, the others with up to {most}",
-                        many(slots.iter().filter(|n| **n == 1).count() as f64, "session"),
+                (Some(1), Some(most)) => {
+                    let single = slots.iter().filter(|n| **n == 1).count();
+                    let mut says = format!(
+                        "{} of {} with a single slot",
+                        many(single as f64, "session"),
                         slots.len()
-                    ),
-                    "a slot alone means one request at a time: give the server more memory, or see whether the client asks for one",
-                )],
+                    );
+                    if *most > 1 {
+                        says += &format!(", the others with up to {most}");
+                    }
+                    vec![Answer::consider(
+                        says,
+                        "a slot alone means one request at a time: give the server more memory, or see whether the client asks for one",
+                    )]
+                }
                 (Some(least), Some(most)) => vec![Answer::good(format!(
                     "{} with {least} to {most} slots",
                     many(slots.len() as f64, "session")

@@ -11,6 +11,8 @@ use crate::doctor::rule::Rule;
 struct Bug {
     cve: &'static str,
     does: &'static str,
+    /// The first series with the bug. Earlier ones may have got it with a change of a later series.
+    since: [u32; 2],
     /// The first release of each series that has the fix, oldest first; series after the last one have it.
     fixed: &'static [[u32; 3]],
     /// Version of NFS that it needs, as `/proc/fs/nfsd/versions` has it, and what takes it away there.
@@ -22,6 +24,7 @@ const BUGS: [Bug; 3] = [
     Bug {
         cve: "CVE-2026-31402",
         does: "a client of NFSv4.0 can write beyond a buffer of the server by a LOCK that is denied",
+        since: [2, 6],
         fixed: &[
             [5, 10, 253],
             [5, 15, 210],
@@ -36,6 +39,7 @@ const BUGS: [Bug; 3] = [
     Bug {
         cve: "CVE-2025-21795",
         does: "ending the state of a client that went away can hang for some 15 minutes, and others behind it",
+        since: [5, 19],
         fixed: &[
             [5, 10, 235],
             [5, 15, 179],
@@ -49,6 +53,7 @@ const BUGS: [Bug; 3] = [
     Bug {
         cve: "CVE-2024-53217",
         does: "a session without a connection for callbacks can end the server by a null pointer",
+        since: [2, 6],
         fixed: &[
             [4, 19, 325],
             [5, 4, 287],
@@ -81,7 +86,7 @@ fn look(host: &Host) -> Vec<Answer> {
         let name = text.split_ascii_whitespace().nth(2).unwrap_or("?");
         return vec![Answer::unknown(
             format!(
-                "{name} is a distribution's own number: which fixes of the kernel it has is not known"
+                "{name} is a number of its builder: which fixes of the kernel it has is not known"
             ),
             format!(
                 "ask the distribution's list of errata for {}",
@@ -92,40 +97,65 @@ fn look(host: &Host) -> Vec<Answer> {
     let versions = host.text("/proc/fs/nfsd/versions").unwrap_or_default();
     let words: Vec<_> = versions.split_ascii_whitespace().collect();
     let [a, b, c] = release;
-    let mut answers = Vec::new();
+    let (mut answers, mut fixed, mut not_served, mut unknown) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for bug in BUGS {
         let served =
             words.is_empty() || (words.contains(&bug.needs[0]) && !words.contains(&bug.needs[1]));
-        if served && lacks(bug.fixed, release) {
-            answers.push(Answer::consider(
+        match bug.is_fixed(release, ubuntu.is_some()) {
+            Some(true) => fixed.push(bug.cve),
+            _ if !served => not_served.push(format!(
+                "{} needs NFSv{}, which is not served",
+                bug.cve,
+                bug.needs[1].trim_start_matches('-')
+            )),
+            Some(false) => answers.push(Answer::consider(
                 format!("Linux {a}.{b}.{c} may have {}: {}", bug.cve, bug.does),
                 format!(
                     "look for {} in the list of fixes of the kernel's package, and take a kernel with it",
                     bug.cve
                 ),
-            ));
+            )),
+            None => unknown.push(bug.cve),
         }
     }
-    if answers.is_empty() {
+    if !unknown.is_empty() {
+        let unknown = unknown.join(", ");
+        answers.push(Answer::unknown(
+            format!("it is not known whether Linux {a}.{b}.{c} has {unknown}"),
+            format!("look for {unknown} in the list of fixes of the kernel's package"),
+        ));
+    }
+    if !fixed.is_empty() {
+        let fixed = fixed.join(", ");
         answers.push(Answer::good(format!(
-            "Linux {a}.{b}.{c} has the fixes of the {} bugs that nfscope knows",
-            BUGS.len()
+            "Linux {a}.{b}.{c} has the fixes of {fixed}"
         )));
+    }
+    if !not_served.is_empty() {
+        answers.push(Answer::good(not_served.join("; ")));
     }
     answers
 }
 
-/// Returns true if a release of the kernel lacks a fix.
-fn lacks(fixed: &[[u32; 3]], release: [u32; 3]) -> bool {
-    match fixed.iter().find(|f| f[..2] == release[..2]) {
-        Some(first) => release < *first,
-        // A series that ended before, or was none of those that are kept.
-        None => fixed.last().is_some_and(|newest| release < *newest),
+impl Bug {
+    /// Returns true for a release with the fix, false for one that had the bug and lacks the fix; `None` where the records do not say.
+    /// Ubuntu keeps series of its own beyond their end at kernel.org.
+    fn is_fixed(&self, release: [u32; 3], of_ubuntu: bool) -> Option<bool> {
+        let series = &release[..2];
+        if let Some(first) = self.fixed.iter().find(|f| f[..2] == *series) {
+            return Some(release >= *first);
+        }
+        match self.fixed.last().is_some_and(|newest| release > *newest) {
+            true => Some(true),
+            // A series that ended before the fix, or that is none of those that are kept.
+            false => (*series >= self.since[..] && !of_ubuntu).then_some(false),
+        }
     }
 }
 
-/// The kernel's own release, by `/proc/version`, or by Ubuntu's file beside it. `None` where a distribution has made its own number of
-/// it: `5.14.0-503.el9`, where the last number stays 0 for ever.
+/// The kernel's own release, by `/proc/version`, or by Ubuntu's file beside it. `None` where a builder's number may have other fixes than
+/// kernel.org's release of that number: `5.14.0-503.el9`, `5.14.21-150500.55-default`.
 fn release(version: &str, ubuntu: Option<&str>) -> Option<[u32; 3]> {
     if let Some(own) = ubuntu {
         return three(own.split_ascii_whitespace().nth(2)?);
@@ -135,9 +165,28 @@ fn release(version: &str, ubuntu: Option<&str>) -> Option<[u32; 3]> {
         return three(debian.split(['-', ' ']).next()?);
     }
     let name = version.split_ascii_whitespace().nth(2)?;
-    let release = three(name.split('-').next()?)?;
-    // A release without a suffix is the kernel's own.
-    (!name.contains('-') || release[2] > 0).then_some(release)
+    match name.split_once('-') {
+        // A release without a suffix is the kernel's own.
+        None => three(name),
+        Some((release, suffix)) if follows_stable(suffix) => three(release),
+        Some(_) => None,
+    }
+}
+
+/// Returns true for suffixes of distributions whose kernels are kernel.org's stable releases: Arch (`arch1-1`), Arch and Alpine (`1-lts`),
+/// Fedora (`200.fc40.x86_64`).
+fn follows_stable(suffix: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let arch = |text: &str| {
+        let numbers = text.strip_prefix("arch").and_then(|n| n.split_once('-'));
+        numbers.is_some_and(|(patches, package)| number(patches) && number(package))
+    };
+    let fedora = |text: &str| {
+        let mut parts = text.split('.');
+        let fc = |part: &str| part.strip_prefix("fc").is_some_and(number);
+        parts.next().is_some_and(number) && parts.next().is_some_and(fc)
+    };
+    arch(suffix) || suffix.strip_suffix("-lts").is_some_and(number) || fedora(suffix)
 }
 
 fn three(text: &str) -> Option<[u32; 3]> {
@@ -177,18 +226,67 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_builders_that_do_not_follow_stable_are_no_release() {
+        let named = |name: &str| release(&format!("Linux version {name} (a@b) (gcc) #1"), None);
+        for (name, known) in [
+            ("6.9.0-arch1-1", [6, 9, 0]),
+            ("6.6.31-1-lts", [6, 6, 31]),
+            ("6.9.7-200.fc40.x86_64", [6, 9, 7]),
+            ("6.12", [6, 12, 0]),
+        ] {
+            assert_eq!(named(name), Some(known), "{name}");
+        }
+        for name in [
+            "5.14.21-150500.55-default",
+            "5.3.18-150300.59-default",
+            "5.14.0-503.el9.x86_64",
+            "6.1.94-99.176.amzn2023.x86_64",
+            "6.8.12-4-pve",
+            "6.10.0-0.rc3.30.fc41.x86_64",
+            "7.0.0-rc5",
+            "6.12.50-mine",
+            "6.12.50+",
+        ] {
+            assert_eq!(named(name), None, "{name}");
+        }
+    }
+
+    fn bug(since: [u32; 2], fixed: &'static [[u32; 3]]) -> Bug {
+        Bug {
+            cve: "CVE-0",
+            does: "nothing",
+            since,
+            fixed,
+            needs: ["+4", "-4"],
+        }
+    }
+
+    #[test]
     fn a_series_has_a_fix_from_its_own_release_on() {
-        let fixed = &[[5, 10, 235], [6, 1, 129], [6, 13, 4]];
-        let lacking = [
+        let bug = bug([2, 6], &[[5, 10, 235], [6, 1, 129], [6, 13, 4]]);
+        for lacking in [
             [4, 19, 300],
             [5, 10, 234],
             [6, 1, 128],
             [6, 5, 99],
             [6, 13, 3],
-        ];
-        assert!(lacking.into_iter().all(|r| lacks(fixed, r)));
-        let has = [[5, 10, 235], [6, 1, 140], [6, 13, 4], [6, 14, 0], [7, 0, 0]];
-        assert!(!has.into_iter().any(|r| lacks(fixed, r)));
+        ] {
+            assert_eq!(bug.is_fixed(lacking, false), Some(false), "{lacking:?}");
+        }
+        for has in [[5, 10, 235], [6, 1, 140], [6, 13, 4], [6, 14, 0], [7, 0, 0]] {
+            assert_eq!(bug.is_fixed(has, false), Some(true), "{has:?}");
+        }
+        let kept_by_ubuntu = bug.is_fixed([6, 8, 12], true);
+        assert_eq!(kept_by_ubuntu, None, "its number stays where 6.8 ended");
+    }
+
+    #[test]
+    fn a_series_before_the_bug_has_it_only_by_a_change_that_is_not_recorded() {
+        let bug = bug([5, 19], &[[5, 10, 235], [6, 1, 129]]);
+        assert_eq!(bug.is_fixed([4, 19, 300], false), None);
+        assert_eq!(bug.is_fixed([5, 4, 10], false), None);
+        assert_eq!(bug.is_fixed([5, 10, 234], false), Some(false));
+        assert_eq!(bug.is_fixed([5, 19, 0], false), Some(false));
     }
 
     /// The last entry decides for series without one.

@@ -3,34 +3,52 @@
 use crate::doctor::answer::{Answer, State};
 use crate::doctor::host::{Host, Missing};
 use crate::doctor::rule::Rule;
-use nfscope_model::host_report::Exported;
+use nfscope_model::host_report::{Exported, PROPERTIES_UNKNOWN};
 use nfscope_source::etab;
 use std::collections::BTreeMap;
 
 /// Properties of ZFS datasets.
 pub const ZFS: Rule = Rule {
     name: "zfs",
-    why: "With sync=disabled writes are acknowledged before they are durable; with logbias=throughput a log device is not used for data.",
+    why: "With sync=disabled writes are acknowledged before they are durable. With logbias=throughput a log device is not used for data: \
+          that is meant for datasets whose throughput matters more than the latency of a durable write.",
     source: "zfsprops(7), sync and logbias",
     look: |host| {
         let on_zfs = host.exported.iter().filter(|e| e.fs == "zfs");
-        on_zfs
-            .map(|e| {
-                let of_dataset = e.warnings.iter().filter(|w| w.contains('='));
-                let says: Vec<_> = of_dataset.map(String::as_str).collect();
-                match says.is_empty() {
-                    true => Answer::good(format!(
-                        "{}: neither sync=disabled nor a log that is gone around",
-                        e.path
-                    )),
-                    false => {
-                        Answer::change(format!("{}: {}", e.path, says.join("; ")), e.fix.clone())
-                    }
-                }
-            })
-            .collect()
+        on_zfs.flat_map(properties).collect()
     },
 };
+
+/// Answers about the dataset of an export.
+fn properties(e: &Exported) -> Vec<Answer> {
+    let answers: Vec<_> = (e.warnings.iter())
+        .filter_map(|warning| {
+            let says = format!("{}: {warning}", e.path);
+            if warning.starts_with(PROPERTIES_UNKNOWN) {
+                return Some(Answer::unknown(says, fix_of(e, "see whether `zfs get")));
+            }
+            match warning.split_once('=')?.0 {
+                "sync" => Some(Answer::change(says, fix_of(e, "zfs set sync="))),
+                // zfsprops(7) has it for datasets whose throughput matters more than the latency of a durable write.
+                "logbias" => Some(Answer::consider(says, fix_of(e, "zfs set logbias="))),
+                _ => None,
+            }
+        })
+        .collect();
+    match answers.is_empty() {
+        true => vec![Answer::good(format!(
+            "{}: neither sync=disabled nor a log that is gone around",
+            e.path
+        ))],
+        false => answers,
+    }
+}
+
+/// The fix that begins with these words, among those of an export.
+fn fix_of<'a>(e: &'a Exported, begin: &str) -> &'a str {
+    let mut fixes = e.fix.split("; ");
+    fixes.find(|f| f.starts_with(begin)).unwrap_or(&e.fix)
+}
 
 /// Exports with what they lie on.
 fn exported(host: &Host) -> Result<Vec<(String, &Exported)>, Missing> {
@@ -70,10 +88,9 @@ pub const LOG: Rule = Rule {
 };
 
 fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
-    let place = format!("{paths}: {} on {}, log {}", e.fs, e.volume, e.log);
+    let mut place = format!("{paths}: {} on {}, log {}", e.fs, e.volume, e.log);
     let turns = match e.separate {
-        // Names of log devices are known to `zpool` or to a mount option; their speed shows under load.
-        Some(true) => return Answer::good(place),
+        Some(true) => any_rotates(host, &log_devices(host, &e.log)),
         None if e.log == "none" => return Answer::good(place),
         None => {
             return Answer::unknown(
@@ -81,6 +98,16 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
                 "run `nfscope doctor` as root, with the file system mounted",
             );
         }
+        Some(false) if e.fs == "btrfs" => match btrfs_devices(host, &e.volume) {
+            Some(all) => {
+                if all.len() > 1 {
+                    place += &format!(" ({})", all.join(", "));
+                }
+                any_rotates(host, &all)
+            }
+            // A rotating disk is enough for the answer; one that does not rotate may have others beside it.
+            None => rotates(host, &e.volume).filter(|turns| *turns),
+        },
         Some(false) => rotates(host, &e.volume),
     };
     match turns {
@@ -95,6 +122,33 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
             format!("{place}; whether its disks rotate is not known"),
             "see `lsblk -o NAME,ROTA`, and for a pool `zpool status`",
         ),
+    }
+}
+
+/// Names of a log's own devices. A pool and a mount option have paths, which may be links: `/dev/mapper/log`.
+fn log_devices(host: &Host, log: &str) -> Vec<String> {
+    let all = log.strip_prefix("on ").unwrap_or(log).split(", ");
+    let name = |device: &str| match device.strip_prefix("/dev/") {
+        Some(rest) => host.end_of(device).unwrap_or_else(|| rest.to_owned()),
+        None => device.to_owned(),
+    };
+    all.map(name).collect()
+}
+
+/// Names of all devices of a btrfs with this one; `None` if /sys does not list them.
+fn btrfs_devices(host: &Host, one: &str) -> Option<Vec<String>> {
+    let systems = host.names("/sys/fs/btrfs").ok()?;
+    let mut devices = (systems.iter())
+        .filter_map(|uuid| host.names(&format!("/sys/fs/btrfs/{uuid}/devices")).ok());
+    devices.find(|all| all.iter().any(|d| d == one))
+}
+
+/// Returns true if a device rotates; false if all are known not to.
+fn any_rotates(host: &Host, devices: &[String]) -> Option<bool> {
+    let each: Vec<_> = devices.iter().map(|d| rotates(host, d)).collect();
+    match each.contains(&Some(true)) {
+        true => Some(true),
+        false => each.into_iter().collect::<Option<Vec<_>>>().map(|_| false),
     }
 }
 
@@ -146,7 +200,7 @@ fn joined(answers: Vec<Answer>, good: &str) -> Vec<Answer> {
 pub const BARRIER: Rule = Rule {
     name: "barrier",
     why: "Without barriers the file system does not make disks write their volatile caches. After a loss of power, acknowledged writes \
-          are lost, and the file system may be damaged.",
+          are lost, and the file system may be damaged, unless these caches survive it.",
     source: "ext4(5), barrier; btrfs(5), nobarrier",
     look: |host| {
         let look = |point: &str, mount: &nfscope_source::mounts::Mount| {
@@ -154,9 +208,11 @@ pub const BARRIER: Rule = Rule {
                 .into_iter()
                 .find(|o| mount.flag(o));
             match off {
-                Some(option) => Answer::change(
+                // ext4(5) and btrfs(5) allow it for caches that survive a loss of power, which the kernel does not see.
+                Some(option) => Answer::consider(
                     format!("{point} ({}) is mounted with {option}", mount.fs),
-                    "remove the option from /etc/fstab, and mount it again; keep it only where every disk has power-loss protection",
+                    "unless the write cache of each disk below survives a loss of power (battery, capacitors): remove the option from \
+                     /etc/fstab, and mount it again",
                 ),
                 None => Answer::good(point),
             }

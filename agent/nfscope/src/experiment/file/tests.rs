@@ -313,7 +313,7 @@ fn until_ci_is_of_each_run() {
     assert_eq!(recorded_of(&file).until_ci, Some(0.05));
     let short = text.replace("\"10m\"", "\"100s\"");
     assert!(
-        wrong(&short).contains("fewer than 40 windows"),
+        wrong(&short).contains("fewer than 53 windows"),
         "{}",
         wrong(&short)
     );

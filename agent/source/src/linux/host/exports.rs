@@ -6,7 +6,7 @@ use crate::linux::host::device_names::DeviceNames;
 use crate::linux::host::log_device::{self, Location};
 use crate::linux::host::zfs_tools;
 use crate::mounts::{MOUNTINFO, Mount, Mounts};
-use nfscope_model::host_report::{Exported, Fact};
+use nfscope_model::host_report::{Exported, Fact, PROPERTIES_UNKNOWN};
 
 /// Measured parts of a log, by the file system's type and the log's location: true for all parts, and a text.
 pub type Measured<'a> = &'a dyn Fn(&str, &Location) -> (bool, String);
@@ -147,19 +147,37 @@ fn volume(m: &Mount, devices: &mut DeviceNames) -> String {
 /// Effects of a dataset's properties on its log, each with a fix.
 fn dataset_warnings(dataset: &str, log: &Location) -> Vec<(String, String)> {
     let properties = ["get", "-H", "-o", "property,value", "sync,logbias", dataset];
-    let text = zfs_tools::output("zfs", &properties).unwrap_or_default();
-    let is = |property: &str, value: &str| {
-        text.lines()
-            .any(|l| l.split_once('\t') == Some((property, value)))
+    warnings_of(&zfs_tools::answer("zfs", &properties), dataset, log)
+}
+
+/// Effects of the properties that `zfs get` prints, or the reason why they are not known.
+fn warnings_of(
+    answer: &Result<String, String>,
+    dataset: &str,
+    log: &Location,
+) -> Vec<(String, String)> {
+    let value = |property: &str| {
+        let mut lines = answer.as_ref().map_or("", String::as_str).lines();
+        lines.find_map(|l| l.strip_prefix(property)?.strip_prefix('\t'))
+    };
+    let (Some(sync), Some(logbias)) = (value("sync"), value("logbias")) else {
+        let why = match answer {
+            Err(why) => why.as_str(),
+            Ok(_) => "`zfs get` does not print them",
+        };
+        return vec![(
+            format!("{PROPERTIES_UNKNOWN}: {why}"),
+            format!("see whether `zfs get sync,logbias {dataset}` and `zpool status` answer here"),
+        )];
     };
     let mut warnings = Vec::new();
-    if is("sync", "disabled") {
+    if sync == "disabled" {
         warnings.push((
             "sync=disabled: writes are acknowledged without being durable".to_owned(),
             format!("zfs set sync=standard {dataset}"),
         ));
     }
-    if is("logbias", "throughput") && matches!(log, Location::Separate(_)) {
+    if logbias == "throughput" && matches!(log, Location::Separate(_)) {
         warnings.push((
             "logbias=throughput: data goes around the log device".to_owned(),
             format!("zfs set logbias=latency {dataset}"),
@@ -184,6 +202,31 @@ mod tests {
         let mountinfo = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 8:2 / /b r";
         assert_eq!(left_out_of(mountinfo, &text), [1, 3]);
         assert_eq!(left_out_of("", ""), [0, 0]);
+    }
+
+    /// No answer of `zfs` is not the answer that all is well.
+    #[test]
+    fn properties_that_zfs_does_not_print_are_not_known() {
+        let log = Location::Separate(vec!["sdc".into()]);
+        let texts = |answer: Result<&str, &str>| -> Vec<String> {
+            let answer = answer.map(str::to_owned).map_err(str::to_owned);
+            let all = warnings_of(&answer, "tank/x", &log);
+            all.into_iter().map(|(text, _)| text).collect()
+        };
+        let none = Vec::<String>::new();
+        assert_eq!(texts(Ok("sync\tstandard\nlogbias\tlatency\n")), none);
+        let both = texts(Ok("sync\tdisabled\nlogbias\tthroughput\n"));
+        assert!(both[0].starts_with("sync=disabled"), "{both:?}");
+        assert!(both[1].starts_with("logbias=throughput"), "{both:?}");
+        for answer in [
+            Err("`zfs` failed (exit status: 1)"),
+            Ok(""),
+            Ok("sync\tstandard\n"),
+        ] {
+            let unknown = texts(answer);
+            assert_eq!(unknown.len(), 1, "{answer:?}");
+            assert!(unknown[0].starts_with(PROPERTIES_UNKNOWN), "{unknown:?}");
+        }
     }
 
     #[test]
