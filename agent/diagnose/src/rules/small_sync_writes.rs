@@ -1,5 +1,6 @@
 //! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
 
+use crate::attribution::io_behind_log_is_known;
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::by_client::{self, Mostly};
 use crate::rules::context::{Context, RuleResult};
@@ -61,7 +62,9 @@ pub fn rule(context: &Context) -> RuleResult {
     let lost = part(share * b.residence, b.length);
     // A kernel without BTF of nfsd does not show the stability of WRITEs.
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
-    let known = measured || b.ops_named(&["write"]).all(|o| o.count == 0.0);
+    let written = b.ops_named(&["write"]).any(|o| o.count > 0.0);
+    // The share is that of the time without a slow log or disk, which must be told apart.
+    let known = !written || measured && io_behind_log_is_known(b);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
@@ -89,6 +92,9 @@ pub fn rule(context: &Context) -> RuleResult {
         .chain(faster_log(b))
         .collect(),
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
+            _ if !known && measured => {
+                "operations slept for I/O, and whether the log was behind it is not known; `nfscope check` shows why".into()
+            }
             _ if !known => {
                 "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
             }
