@@ -58,10 +58,13 @@ impl ServerState {
 
     /// State with the locks that were waited for before, too: by the same clients, for the same holders.
     pub fn still(mut self, before: &ServerState) -> ServerState {
-        self.waits = self.waits.zip(before.waits.as_ref()).map(|(mut waits, known)| {
-            waits.retain(|w| known.contains(w));
-            waits
-        });
+        self.waits = self
+            .waits
+            .zip(before.waits.as_ref())
+            .map(|(mut waits, known)| {
+                waits.retain(|w| known.contains(w));
+                waits
+            });
         self
     }
 }

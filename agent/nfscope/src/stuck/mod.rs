@@ -20,7 +20,8 @@ const CHANGES: &str = "the server is starting, stopping or changing its threads;
                        then its files do not answer";
 
 /// Parts of the server's state that its files tell.
-const NOT_TOLD: &str = "the grace period of the server, and locks that clients wait for: the server changes";
+const NOT_TOLD: &str =
+    "the grace period of the server, and locks that clients wait for: the server changes";
 
 /// Letters of a name that a line shows at most.
 const LONGEST: usize = 40;
