@@ -64,7 +64,8 @@ pub fn rule(context: &Context) -> RuleResult {
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
     let written = b.ops_named(&["write"]).any(|o| o.count > 0.0);
     // The share is that of the time without a slow log or disk, which must be told apart.
-    let known = !written || measured && io_behind_log_is_known(b);
+    let disk_is_known = b.export_devices.is_some() || context.attribution.disk == 0.0;
+    let known = !written || measured && disk_is_known && io_behind_log_is_known(b);
     RuleResult {
         kind: Kind::SmallSyncWrites,
         share: known.then_some(share),
@@ -93,7 +94,7 @@ pub fn rule(context: &Context) -> RuleResult {
         .collect(),
         ruled_out_reason: match sync.flushes >= MIN_COUNT {
             _ if !known && measured => {
-                "operations slept for I/O, and whether the log was behind it is not known; `nfscope check` shows why".into()
+                "operations slept for I/O, and it is not known on which device; `nfscope check` shows why".into()
             }
             _ if !known => {
                 "the stability or the bytes of WRITEs are not measured on this host; `nfscope check` shows why".into()
