@@ -14,7 +14,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = "docs/develop/words.md"
 # First words of a comment that hide its noun.
-FIRST = re.compile(r"(What|Who|Whom|Whose|Whether|Of|Those|One|So|As|The same)\b(?! (?:of|if|soon|long|far)\b)")
+FIRST = re.compile(
+    r"(What|Who|Whom|Whose|Whether|Of|Those|One|The same)\b|As\b(?! (?:soon|long|far|if|of)\b)|So\b(?! (?:far|long)\b)"
+)
 PRONOUN = re.compile(r"(It|This|That|These|They) (is|are|was|were|has|have|had|does|do|may|can|will|must|would)\b")
 COMMENT = {
     ".rs": re.compile(r"^\s*//[/!]?\s+(.*)"),
@@ -68,6 +70,12 @@ def added(diff):
             before = (file, number, line[1:])
 
 
+def goes_on(suffix, line):
+    """True for a line of a comment with text that the next line can continue."""
+    comment = COMMENT[suffix].match(line)
+    return bool(comment) and not comment.group(1).startswith("# ")
+
+
 def problems(diff):
     """A sentence for each rule that an added line breaks."""
     private = {word: (re.compile(rf"\b{re.escape(word)}\b", re.I), instead) for word, instead in words().items()}
@@ -80,8 +88,8 @@ def problems(diff):
         for word, (pattern, instead) in private.items():
             if pattern.search(prose):
                 yield f'{file}:{number}: "{word}": write {instead}'
-        # The first line of a comment only: a line after another one goes on with its sentence.
-        begins = comment and last is not None and not COMMENT[suffix].match(last)
+        # A line after another one of a comment goes on with its sentence, but after a heading or an empty line.
+        begins = comment and (number == 1 or last is not None and not goes_on(suffix, last))
         if begins and (FIRST.match(prose) or PRONOUN.match(prose)):
             yield f'{file}:{number}: a comment that begins with "{prose.split()[0]}": begin with the noun'
         if suffix == ".rs" and (name := NAME.search(text)):

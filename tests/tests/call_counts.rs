@@ -1,4 +1,4 @@
-//! The same calls counted three times: by the raw client that sent them, by the kernel and by the agent.
+//! Calls that are counted three times: by the raw client that sent them, by the kernel and by the agent.
 
 use anyhow::{Result, ensure};
 use lab::raw::Sent;

@@ -45,6 +45,15 @@ fn private_words_and_comments_without_a_noun_are_refused() -> Result<()> {
         (&["fn f() {}", "/// What comes is of the client."][..], "12"),
         (&["fn f() {}", "// It is the newest one."], "12"),
         (&["fn f() {}", "// Of two, the newer one."], "12"),
+        (&["fn f() {}", "/// One of several rows."], "12"),
+        (
+            &["/// Reads a row.", "/// # Errors", "/// Those of the map."],
+            "13",
+        ),
+        (
+            &["/// Reads a row.", "///", "/// Whether it is free."],
+            "13",
+        ),
         (&["// The rows that whoever asks has seen."], "11"),
         (&[concat!("pub fn ", "of(x: u8) -> u8 { x }")], "11"),
     ] {
@@ -74,6 +83,12 @@ fn unchanged_lines_count_as_the_line_before() -> Result<()> {
             "{unchanged:?}: {found:?}"
         );
     }
+    // A file may begin with a comment.
+    let first = problems("--- /dev/null\n+++ b/x.rs\n@@ -0,0 +1,1 @@\n+//! What it is.\n")?;
+    ensure!(
+        matches!(&first[..], [one] if one.starts_with("x.rs:1: ")),
+        "{first:?}"
+    );
     // An added line goes on with the sentence of an unchanged comment.
     let found = after("// The rows say", line)?;
     ensure!(found.is_empty(), "{found:?}");

@@ -2,16 +2,15 @@
 
 use super::trust::Untrusted;
 use super::{access, known_names};
+use crate::stream::{Deadline, REQUEST_TIMEOUT, Socket, Stream};
 use nfscope_api::address::{BadUrl, Target, parse};
 use nfscope_api::query::QueryString;
 use nfscope_api::stuck_query::Over;
 use nfscope_model::{HeldRequests, Snapshot};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConnection, StreamOwned};
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Longest answer that is accepted; a snapshot of a busy server is a tenth of it.
@@ -24,7 +23,6 @@ const ALERT: &[u8] = &[21, 3];
 const NOTHING: &str = "it ended the connection without an answer";
 const TLS_ALERT: &str = "it sent an alert of TLS";
 const GIVE_HTTPS: &str = "it speaks TLS; give https://";
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time after which an agent gives a new answer. It repeats the same answer to all clients within a quarter of a second.
 pub const FRESH: Duration = Duration::from_millis(300);
@@ -209,120 +207,6 @@ fn unencrypted(e: io::Error) -> String {
     }
 }
 
-/// End of the time for a whole answer.
-#[derive(Debug, Clone, Copy)]
-struct Deadline {
-    at: Instant,
-    /// Time that it ends, for the error.
-    time: Duration,
-}
-
-impl Deadline {
-    fn after(time: Duration) -> Deadline {
-        Deadline {
-            at: Instant::now() + time,
-            time,
-        }
-    }
-
-    /// Time that a single read or write may take; the error is that no time is left.
-    fn left(self) -> io::Result<Duration> {
-        let left = self.at.saturating_duration_since(Instant::now());
-        match left.is_zero() {
-            true => Err(io::Error::new(
-                ErrorKind::TimedOut,
-                format!("no whole answer within {} s", self.time.as_secs()),
-            )),
-            false => Ok(left.min(REQUEST_TIMEOUT)),
-        }
-    }
-}
-
-/// A socket whose reads end at a deadline. TLS reads a socket several times for one record, so a limit above TLS would not hold.
-#[derive(Debug)]
-pub struct Socket {
-    stream: TcpStream,
-    deadline: Option<Deadline>,
-}
-
-impl Read for Socket {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let Some(deadline) = self.deadline else {
-            return self.stream.read(to);
-        };
-        self.stream.set_read_timeout(Some(deadline.left()?))?;
-        self.stream.read(to).map_err(|e| match deadline.left() {
-            Err(late) => late,
-            Ok(_) => e,
-        })
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        if let Some(deadline) = self.deadline {
-            self.stream.set_write_timeout(Some(deadline.left()?))?;
-        }
-        self.stream.write(from)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-}
-
-/// A connection to an agent.
-#[derive(Debug)]
-pub enum Stream {
-    /// HTTP.
-    Plain(Socket),
-    /// HTTPS.
-    Encrypted(Box<StreamOwned<ClientConnection, Socket>>),
-}
-
-impl Stream {
-    fn encrypted(stream: Socket, name: &str) -> anyhow::Result<Stream> {
-        let name = ServerName::try_from(name.to_owned())?;
-        let connection = ClientConnection::new(access::tls()?, name)?;
-        Ok(Stream::Encrypted(Box::new(StreamOwned::new(
-            connection, stream,
-        ))))
-    }
-
-    /// Sets the timeout of reads.
-    pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
-        match self {
-            Stream::Plain(socket) => socket.stream.set_read_timeout(time),
-            Stream::Encrypted(stream) => stream.sock.stream.set_read_timeout(time),
-        }
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Plain(stream) => stream.read(to),
-            Stream::Encrypted(stream) => stream.read(to),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Plain(stream) => stream.write(from),
-            Stream::Encrypted(stream) => stream.write(from),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Stream::Plain(stream) => stream.flush(),
-            Stream::Encrypted(stream) => stream.flush(),
-        }
-    }
-}
-
 /// An answer whose header has been read.
 #[derive(Debug)]
 pub struct Answer<R> {
@@ -451,6 +335,7 @@ impl<R: Read> Answer<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn answers() {

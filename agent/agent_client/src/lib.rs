@@ -16,5 +16,6 @@ pub mod prometheus;
 pub mod server_state;
 pub mod settings;
 pub mod sleepers;
+pub mod stream;
 mod trust;
 pub mod windows;

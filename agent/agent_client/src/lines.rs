@@ -1,6 +1,7 @@
 //! Reads a stream of a running agent, line by line.
 
-use crate::http::{self, Answer, Error, Stream};
+use crate::http::{self, Answer, Error};
+use crate::stream::Stream;
 use anyhow::Context;
 use nfscope_api::breakdown_query::Query;
 use nfscope_api::query::QueryString;

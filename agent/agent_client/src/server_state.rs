@@ -1,6 +1,7 @@
 //! State of this host's server from /proc, without a probe: its grace period, and the locks that its clients wait for.
 
 use crate::lock_waits::{self, LockWait};
+use nfscope_diagnose::IN_GRACE;
 use nfscope_source::{bounded, host_table};
 use std::io;
 use std::path::Path;
@@ -49,9 +50,7 @@ impl ServerState {
 
     /// Sentences about the waits of clients.
     pub fn outstanding(&self) -> Vec<String> {
-        let grace = (self.in_grace == Some(true)).then(|| {
-            "the server is in its grace period: opens of NFSv4 and requests for locks are told to come again".to_owned()
-        });
+        let grace = (self.in_grace == Some(true)).then(|| IN_GRACE.to_owned());
         let locks = self.waits.iter().flatten().map(ToString::to_string);
         grace.into_iter().chain(locks).collect()
     }

@@ -42,4 +42,5 @@ pub use course::{Slice, course};
 pub use evaluate::{evaluate, evaluate_observed};
 pub use observed::Observed;
 pub use render::{render, render_not_known};
+pub use rules::IN_GRACE;
 pub use rules::stuck_requests::{causes_first, stack_evidence};

@@ -13,7 +13,7 @@ pub fn text(xid: u32) -> String {
 /// For `#[serde(with = "xid")]`, beside `default` and `skip_serializing_if = "Option::is_none"`.
 ///
 /// # Errors
-/// Those of the format.
+/// Errors of the format.
 pub fn serialize<S: Serializer>(xid: &Option<u32>, to: S) -> Result<S::Ok, S::Error> {
     match xid {
         Some(xid) => to.serialize_str(&text(*xid)),

@@ -1,4 +1,4 @@
-//! Whether windows that are far apart resemble each other.
+//! Memory of a series: windows that are far apart resemble each other.
 //!
 //! An interval of a series rests on stretches of it that are independent of each other. In a series with long memory there are none: the
 //! longer its stretches are, the longer are the waves that they have in common (J. Beran, Statistics for Long-Memory Processes, 1994).

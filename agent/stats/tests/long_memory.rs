@@ -214,7 +214,7 @@ fn a_short_series_is_not_called_long() {
 struct Ends {
     ended: u32,
     missed: u32,
-    /// Those of them in which a burst had come.
+    /// Misses after a burst had come.
     missed_burst: u32,
     /// Measurements that end without a look at memory, and miss.
     missed_blindly: u32,

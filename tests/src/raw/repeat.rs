@@ -1,4 +1,4 @@
-//! One right call, repeated on one connection: exactly one RPC per step, and nearly no cost of the client.
+//! A right call, repeated on one connection: exactly one RPC per step, and nearly no cost of the client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

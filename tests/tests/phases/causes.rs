@@ -1,4 +1,4 @@
-//! One cause at a time, the same load without it and with it: the added time is in its phase.
+//! Causes of waits, one at a time, the same load without it and with it: the added time is in its phase.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One client among many that work: its requests are few beside the sum, and yet much of the server's time.
+//! A client among many that work: its requests are few beside the sum, and yet much of the server's time.
 
 use super::test_server::{SERVER, Server, kinds, page};
 use crate::breakdown::Breakdown;

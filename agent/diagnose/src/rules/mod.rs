@@ -1,4 +1,4 @@
-//! One rule for each kind of finding, in a file with the kind's name. A rule returns the share that its cause explains, whether that is a
+//! Rules, a file for each kind of finding with the kind's name. A rule returns the share that its cause explains, whether that is a
 //! finding, and the sentences about it.
 
 mod bad_rpcs;

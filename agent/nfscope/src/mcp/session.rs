@@ -54,7 +54,7 @@ struct Session {
     calls: Arc<AtomicUsize>,
 }
 
-/// One of the calls that may be under way. Whatever ends it, a process that works for it ends, too.
+/// Place of a call among those that may be under way. When it is dropped, a process that works for the call ends, too.
 struct Place {
     calls: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,

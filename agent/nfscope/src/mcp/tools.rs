@@ -1,4 +1,4 @@
-//! What can be asked, and the command of this program that knows it.
+//! Tools that an assistant may call, each with the command of this program that answers it.
 
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};

@@ -31,7 +31,7 @@ pub fn encode(snapshot: &Arc<Snapshot>, format: Format) -> anyhow::Result<Vec<u8
 /// Encodes the families of a snapshot that these collectors have.
 ///
 /// # Errors
-/// The same as those of [`encode`].
+/// Errors of [`encode`].
 pub fn encode_some(
     snapshot: &Arc<Snapshot>,
     format: Format,

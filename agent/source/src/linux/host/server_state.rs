@@ -1,4 +1,4 @@
-//! What nfsd itself tells of its state, without a probe: whether it is in its grace period, and whether it is starting or stopping.
+//! State of the server by nfsd's own files, without a probe: its grace period, and a start or stop that is under way.
 //!
 //! The program that starts or stops the server, or changes its threads, has `nfsd_mutex` (fs/nfsd/nfsctl.c) until all threads have done so, and
 //! one with a request in hand that does not end keeps it for as long. Its file `threads` asks for that mutex, and `v4_end_grace` does not.
