@@ -46,7 +46,7 @@ pub struct Host {
     /// Its exports and their logs.
     pub exported: Vec<Exported>,
     /// Output of `ss` about TCP connections to the port of NFS, or the reason why there is none.
-    pub sockets: Result<String, String>,
+    pub sockets: Result<String, NoSockets>,
 }
 
 impl Host {
@@ -65,7 +65,10 @@ impl Host {
         Host {
             root: root.to_owned(),
             exported: Vec::new(),
-            sockets: Err("`ss` was not run".to_owned()),
+            sockets: Err(NoSockets {
+                why: "`ss` was not run".to_owned(),
+                how: AGAIN,
+            }),
         }
     }
 
@@ -136,26 +139,42 @@ fn missing(path: &str, e: &io::Error) -> Missing {
     }
 }
 
+/// Reason why round trips are not known, and the way to know them.
+#[derive(Debug)]
+pub struct NoSockets {
+    pub why: String,
+    pub how: &'static str,
+}
+
+const AGAIN: &str = "run it again while clients are connected";
+
 /// Round trips are told by netlink alone, and `ss` of iproute2 asks it. It may take as long as a file of a slow disk.
-fn sockets() -> Result<String, String> {
+fn sockets() -> Result<String, NoSockets> {
     let ask = || {
         let args = ["-Htni", "state", "established", "sport", "=", ":2049"];
         Command::new("ss").args(args).output()
     };
     match bounded::within(Path::new("ss"), PATIENCE, ask) {
         Ok(out) if out.status.success() => Ok(lossless::text(&out.stdout)),
-        Ok(out) => Err(format!("`ss` failed ({})", out.status)),
+        Ok(out) => Err(NoSockets {
+            why: format!("`ss` failed ({})", out.status),
+            how: AGAIN,
+        }),
         Err(e) => Err(no_sockets(&e)),
     }
 }
 
 /// Reason why `ss` said nothing. The text of a timeout names a file system, which `ss` does not ask.
-fn no_sockets(e: &io::Error) -> String {
+fn no_sockets(e: &io::Error) -> NoSockets {
     match e.kind() {
-        io::ErrorKind::TimedOut => {
-            format!("`ss` did not answer within {} s", PATIENCE.as_secs())
-        }
-        _ => format!("`ss` cannot be run: {e}"),
+        io::ErrorKind::TimedOut => NoSockets {
+            why: format!("`ss` did not answer within {} s", PATIENCE.as_secs()),
+            how: AGAIN,
+        },
+        _ => NoSockets {
+            why: format!("`ss` cannot be run: {e}"),
+            how: "install iproute2, and run it again while clients are connected",
+        },
     }
 }
 
@@ -186,8 +205,11 @@ mod tests {
     #[test]
     fn a_slow_ss_is_no_file_system_that_hangs() {
         let slow = io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
-        assert_eq!(no_sockets(&slow), "`ss` did not answer within 3 s");
+        let slow = no_sockets(&slow);
+        assert_eq!(slow.why, "`ss` did not answer within 3 s");
+        assert_eq!(slow.how, AGAIN, "a program that is there is not installed");
         let gone = no_sockets(&io::Error::from(io::ErrorKind::NotFound));
-        assert!(gone.contains("cannot be run"), "{gone}");
+        assert!(gone.why.contains("cannot be run"), "{gone:?}");
+        assert!(gone.how.contains("iproute2"), "{gone:?}");
     }
 }

@@ -34,10 +34,10 @@ fn buffers(host: &Host) -> Vec<Answer> {
     );
     let said = match &host.sockets {
         Ok(said) => said,
-        Err(why) => {
+        Err(none) => {
             return vec![Answer::unknown(
-                format!("{sizes}; round trips are not known: {why}"),
-                "install iproute2, and run it again while clients are connected",
+                format!("{sizes}; round trips are not known: {}", none.why),
+                none.how,
             )];
         }
     };
