@@ -105,7 +105,7 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
                 }
                 any_rotates(host, &all)
             }
-            // One rotating disk is enough for an answer. If this device does not rotate, other disks of the pool may.
+            // A single rotating disk is enough for an answer. If this device does not rotate, other disks of the pool may.
             None => rotates(host, &e.volume).filter(|turns| *turns),
         },
         Some(false) => rotates(host, &e.volume),
