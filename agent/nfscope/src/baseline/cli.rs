@@ -544,7 +544,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_DURATION..=MAX_DURATION)
 }
 
-/// Parses the half width of a confidence interval, as a fraction: 0.001 % to 100 %.
+/// Parses the half width of a confidence interval, as a fraction: 0.1 % to 100 %.
 fn precision(text: &str) -> Result<f64, String> {
     parse::percent(text, MIN_PERCENT..=1.0)
 }

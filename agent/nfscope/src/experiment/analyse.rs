@@ -103,7 +103,7 @@ pub(super) fn of_file(path: &Path, file: &PlanFile) -> anyhow::Result<()> {
 /// Values of the responses in the recorded runs of an experiment.
 ///
 /// # Errors
-/// When a response is there twice, or a run has none.
+/// When a response is given twice, or a run has no such response.
 pub(super) fn measured(
     store: &Store,
     entries: &[Option<Entry>],

@@ -73,7 +73,7 @@ pub(super) struct Recorded {
     /// Length of the recording, or its limit if `until_ci` ends it earlier.
     pub length: Duration,
     pub interval: Duration,
-    /// A run with fewer operations has failed.
+    /// Least number of operations. A run with fewer has failed.
     pub operations: u64,
     /// Relative width of the confidence interval of `metric` at which the recording ends.
     pub until_ci: Option<f64>,

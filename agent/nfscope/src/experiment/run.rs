@@ -225,7 +225,7 @@ fn of_load(numbers: &BTreeMap<String, f64>) -> impl Iterator<Item = (String, Str
     each.map(|(name, v)| (format!("{LOAD}{name}"), v.to_string()))
 }
 
-/// One run of the plan.
+/// Run of the plan, while it is made.
 struct OneRun<'a> {
     args: &'a RunArgs,
     file: &'a PlanFile,

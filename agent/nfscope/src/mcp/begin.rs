@@ -48,7 +48,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Begin<T> {
     }
 }
 
-/// Returns true for `initialize`, and for a request with all session metadata, as protocol 2026-07-28 allows.
+/// Returns true for `initialize`, and for a request that has all session metadata itself, as protocols from 2026-07-28 on allow.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,

@@ -10,7 +10,7 @@ use nfscope_text::units;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Distance between two scrapes from which on it is a gap, in steps.
+/// Longest distance between two scrapes without a gap, in steps.
 const GAP: f64 = 2.5;
 /// Largest difference between process start times that are still equal, in seconds. Agents compute theirs from the boot time, which moves
 /// when the clock is set.

@@ -40,7 +40,7 @@ pub(crate) struct Session<'a> {
     name: &'a str,
     length: Duration,
     events: &'a Receiver<Event>,
-    /// Windows that arrived while the store was locked.
+    /// Windows that arrived while the store could not be written.
     queue: VecDeque<(WindowEvent, Instant)>,
     /// True after SIGINT, SIGTERM or SIGHUP.
     signalled: bool,

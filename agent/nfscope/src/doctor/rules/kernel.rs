@@ -1,4 +1,4 @@
-//! Memory and CPUs.
+//! Kernel settings for memory and CPUs.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Missing;
