@@ -1,5 +1,6 @@
-//! nfscope: shows where each NFS operation spends its time on the server. Each capability has a folder with its flags, its command and its
-//! text.
+//! nfscope: shows where each NFS operation spends its time on the server.
+//!
+//! Each capability has a folder with its flags, its command and its text.
 
 #![forbid(unsafe_code)]
 

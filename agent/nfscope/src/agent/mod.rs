@@ -68,8 +68,8 @@ pub fn run(
     let late_attach = settings.source.late_attach;
     let begun = Instant::now();
     let (source, started) = SourceHandle::spawn(move || {
-        // Capabilities belong to a thread. All other threads have dropped theirs before `go` is sent. An error means that the main thread
-        // has ended.
+        // Capabilities belong to a thread. All others have dropped theirs before `go` is sent. An error means that the main thread has
+        // ended.
         go.recv()?;
         let source = start()?;
         say(&privileges::confine(
@@ -138,7 +138,7 @@ fn names(settings: &Settings) -> anyhow::Result<Names> {
     Ok(Names::start(settings.names.clone(), site))
 }
 
-/// History on the disk, for a page that looks back further than 15 minutes. The agent measures without it, too.
+/// History on the disk, for a page that looks back further than 15 minutes; `None` if it is switched off or cannot be opened.
 fn archive(settings: &Settings, port: u16, names: Names) -> Option<Archive> {
     let by_systemd = || {
         let directories = std::env::var_os("STATE_DIRECTORY")?;

@@ -69,8 +69,7 @@ fn number<'a>(all: impl Iterator<Item = (&'a str, &'a [SeriesKey])> + Clone) -> 
     names
 }
 
-/// Pseudonyms of a store, assigned over all its recordings from the earliest on. A name has the same pseudonym in every export of the
-/// store.
+/// Pseudonyms of a store, assigned over all its recordings, the earliest first. A name has the same one in every export of the store.
 fn pseudonyms(store: &Store) -> anyhow::Result<Pseudonyms> {
     let mut all = Vec::new();
     for entry in store.list()? {

@@ -183,7 +183,7 @@ impl Page {
         }
     }
 
-    /// Adds the line of a topic from its programs. `gives` is its text if all of them measure.
+    /// Adds the line of a topic. Its text begins with `gives`, and continues with what some programs do not measure.
     fn programs(&mut self, subject: &str, gives: &str, programs: &[&ProbeStatus]) {
         let measures = programs.iter().any(|p| p.state.measures());
         let lacks_required = programs.iter().any(|p| p.required && !p.state.measures());

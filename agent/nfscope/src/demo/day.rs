@@ -40,8 +40,7 @@ struct Taped {
     delta: Snapshot,
 }
 
-/// State of the server. Its parts are scenarios, each with the least and the most copies per minute. Gauges are those of the first
-/// scenario.
+/// State of the server. Its parts are scenarios, each with the least and the most copies per minute. The first one has the gauges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scene {
     Night,

@@ -145,10 +145,11 @@ pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usiz
     }
 }
 
-/// Checks that every run of a plan has a valid and unique name.
+/// Checks that every run of a plan can be recorded and identified: names of runs are valid, factors have distinct names, and neither names
+/// nor levels have control characters.
 ///
 /// # Errors
-/// When there is no such design, or a name is invalid; the error says which name would be valid.
+/// When there is no such design, or a check fails; the error says what to do.
 pub(super) fn check(plan: &Plan) -> anyhow::Result<()> {
     let last = plan.run_name(plan.runs()?.len());
     name::check(&last).map_err(|e| {
@@ -191,7 +192,7 @@ pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
     change(store, plan)
 }
 
-/// Replaces a plan by a longer one.
+/// Writes the file of a plan, which replaces an earlier one.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -47,8 +47,7 @@ impl Shell<'_> {
     /// # Errors
     /// When the command fails, with its last lines, or a signal arrives.
     pub(super) fn run(&self, text: &str) -> anyhow::Result<File> {
-        // A file and no pipe: a service that the command starts may keep the descriptor open. A pipe would never end, and break when
-        // nfscope exits.
+        // A service that the command starts may keep the output open. A pipe would never end, and break when nfscope exits.
         let said = tempfile::tempfile().context("cannot make a file for the output")?;
         let mut command = self.command(text);
         command.stdout(said.try_clone()?).stderr(said.try_clone()?);

@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length of a history window on the disk, in seconds. A window that covers the beginning of the memory has its middle at most this much
-/// later.
+/// Length of a history window on the disk, in seconds. The window across the beginning of the memory has its middle before that much later.
 const DISK_WINDOW: f64 = 10.0;
 /// Most windows of the history in one answer.
 const COLUMNS: u32 = 400;

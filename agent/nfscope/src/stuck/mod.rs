@@ -143,8 +143,7 @@ fn add_stacks(answer: &mut HeldRequests) -> bool {
     answer.requests.iter().any(|r| !r.stack.is_empty())
 }
 
-/// Removes the stacks of threads that have begun another request since. A stack belongs to the request if the thread's request is older
-/// now.
+/// Removes the stacks of threads that have begun another request since. The same request is older at the later reading.
 fn forget_ended(answer: &mut HeldRequests, later: &HeldRequests) {
     let still = |r: &HeldRequest| {
         let same = |l: &&HeldRequest| l.thread == r.thread && l.seconds > r.seconds;

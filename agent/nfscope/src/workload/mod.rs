@@ -182,8 +182,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     })
 }
 
-/// Reports the error of the measurement first, because it causes the other: if the server is gone, fio fails, and its files cannot be
-/// removed.
+/// Reports the error of the measurement first, which causes the other: if the server is gone, fio fails, and its files stay.
 fn both<T>(measured: anyhow::Result<T>, removed: anyhow::Result<()>) -> anyhow::Result<T> {
     match (measured, removed) {
         (Ok(measured), removed) => removed.map(|()| measured),

@@ -6,8 +6,7 @@ use nfscope_text::suggest::nearest;
 use std::borrow::Cow;
 use toml::de::{DeTable, DeValue};
 
-/// Applies these variables. Empty variables are skipped, and names that do not begin like a setting. A name that begins like one must be
-/// known.
+/// Applies these variables. Empty ones are skipped, and names outside of nfscope's sections. An unknown name in a section is an error.
 pub(super) fn apply(
     settings: &mut Settings,
     variables: impl Iterator<Item = (String, String)>,

@@ -93,7 +93,7 @@ fn several(
             units::many(missing as f64, "more recording")
         ));
     }
-    // After a signal before the end of the first recording, there is no side to compare.
+    // After a signal before the first recording, there is no side to compare.
     if !recorded.is_empty() {
         let side = recorded.join(",");
         say(&format!(

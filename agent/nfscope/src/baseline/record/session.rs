@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between attempts while the disk is full.
 const FULL_INTERVAL: Duration = Duration::from_millis(250);
-/// Most windows that wait for the store; the oldest are dropped above it. A disk that stays full would otherwise exhaust the server's
-/// memory.
+/// Most windows that wait for the store. The oldest above it are dropped, or a full disk would exhaust the server's memory.
 const MAX_QUEUE: usize = 1000;
 /// Longest wait for an event before the end condition is checked again.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(1);
