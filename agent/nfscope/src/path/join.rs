@@ -1,44 +1,44 @@
-//! Joins what a client and its server measured in one window: where the time of the client's RPCs went, by parts that add up.
+//! Joins the windows of a client and of its server: splits the time of the client's RPCs into parts that add up.
 //!
-//! The client knows how long an RPC took, how long it waited before it was sent, and its round trip. The server knows how long it had
-//! requests of a version, and what it did with them. What is left of the round trips is the network's.
+//! The client measures the total time of an RPC, the time before it was sent, and the round trip. The server measures the residence of
+//! requests, and its phases. The rest of the round trip is the network's.
 
 use nfscope_model::window_mounts::{MountOp, WindowMount, mounts};
 use nfscope_model::window_parts::{WindowOp, histograms, ops, rpc_phases};
 use nfscope_model::{Window, family as f, phase};
 use serde::Serialize;
 
-/// Windows whose lengths differ by a larger part are not of the same time, or one of the clocks is wrong.
+/// Largest relative difference of the windows' lengths. Above it, they are not of the same time, or a clock is wrong.
 const MOST_APART: f64 = 0.05;
-/// The same for short windows, in seconds: readings take a moment.
+/// Largest difference for short windows, in seconds: a snapshot takes a moment.
 const APART_SECONDS: f64 = 0.5;
-/// The server's count of RPCs may differ by this part of the client's where nobody else calls: some are under way at each end.
+/// Largest relative difference of the RPC counts at which the client is the only one. Some RPCs are in flight at both ends of a window.
 const ALONE: f64 = 0.02;
-/// The same for few RPCs.
+/// Largest difference of the counts for few RPCs.
 const ALONE_RPCS: f64 = 3.0;
 
-/// Where the time of RPCs went: seconds of all of them together.
+/// Parts of the time of RPCs, in seconds over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Parts {
     pub rpcs: f64,
-    /// The client's own time, which the others add up to.
+    /// Total time by the client's clock, the sum of the parts below.
     pub seconds: f64,
-    /// Waiting in the client until it was sent.
+    /// Wait in the client until the RPC was sent.
     pub backlog_seconds: f64,
-    /// On the way, there and back, the two hosts' TCP included.
+    /// Network in both directions, including the TCP of both hosts.
     pub network_seconds: f64,
-    /// In the server until a thread took it.
+    /// Wait in the server for an nfsd thread.
     pub queue_seconds: f64,
-    /// Read from the socket, a daemon's answer included.
+    /// Receiving from the socket, including upcalls to daemons.
     pub receive_seconds: f64,
     pub execute_seconds: f64,
     pub reply_seconds: f64,
-    /// In the client after the reply.
+    /// Processing in the client after the reply.
     pub completion_seconds: f64,
 }
 
 impl Parts {
-    /// What the server had it in hand for.
+    /// Time in the server.
     pub fn server(&self) -> f64 {
         self.queue_seconds + self.receive_seconds + self.execute_seconds + self.reply_seconds
     }
@@ -56,31 +56,31 @@ impl Parts {
     }
 }
 
-/// One procedure of the client.
+/// Procedure of the client.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathOp {
     pub op: String,
     #[serde(flatten)]
     pub parts: Parts,
-    /// Parts of the server's time in the operation of this name, by [`phase::OF_OP`], the largest first; none where the server
-    /// has no such operation or no phases.
+    /// Phases of the server's operation of this name, by [`phase::OF_OP`], as parts of its time, the largest first. Empty if the server has
+    /// no such operation or no phases.
     pub phases: Vec<(String, f64)>,
 }
 
-/// One version.
+/// RPCs over one version of NFS.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathVersion {
     pub version: String,
     pub total: Parts,
-    /// Where most time is spent first.
+    /// Procedures, sorted by their time, the longest first.
     pub ops: Vec<PathOp>,
-    /// RPCs of this version that the server answered, for whomever.
+    /// RPCs of this version that the server answered, of all clients.
     pub server_rpcs: f64,
-    /// No other client used this version: the server's times are those of this client. Else they are the mean over all clients.
+    /// True if no other client used this version. Otherwise the server's times are means over all clients.
     pub alone: bool,
 }
 
-/// The whole.
+/// Path of a client's RPCs to a server and back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     pub client: String,
@@ -89,18 +89,18 @@ pub struct Path {
     pub versions: Vec<PathVersion>,
 }
 
-/// What of a server's window belongs to one version.
+/// Part of a server's window that belongs to one version.
 struct ServerSide<'a> {
     rpcs: f64,
-    /// Seconds an RPC: queue, receive (with its upcalls), execute, reply.
+    /// Seconds per RPC: queue, receive (with its upcalls), execute, reply.
     each: [f64; 4],
     ops: Vec<WindowOp<'a>>,
 }
 
-/// Joins two windows. `of_server`: whether a mount of the client is one of this server.
+/// Joins two windows of the same time. `of_server` returns true for a mount of this server.
 ///
 /// # Errors
-/// A sentence that says what is missing, or why the windows are not of the same time.
+/// When something is missing, or the windows are not of the same time; the error is a sentence.
 pub fn join(
     client: &Window,
     server: &Window,
@@ -187,7 +187,7 @@ fn of_version(
     for (op, execute) in by_op.iter().zip(executed) {
         let [queue, receive, _, reply] = side.each.map(|s| s * op.rpcs);
         let in_server = queue + receive + execute + reply;
-        // A single operation's part of the server is partly a mean: it cannot be more than its round trips.
+        // The server's time of a single operation is partly a mean over others, so it is limited to the round trips.
         let fits = if in_server > op.round_trip && in_server > 0.0 {
             op.round_trip / in_server
         } else {
@@ -211,7 +211,7 @@ fn of_version(
             parts,
         });
     }
-    // All together nothing is a mean where the client is alone.
+    // If the client is alone, the sums over all operations are exact.
     let alone = (side.rpcs - rpcs).abs() <= (ALONE * rpcs).max(ALONE_RPCS);
     let [queue, receive, execute, reply] = side.each.map(|s| s * rpcs);
     let round_trip: f64 = by_op.iter().map(|op| op.round_trip).sum();
@@ -236,7 +236,7 @@ fn of_version(
     })
 }
 
-/// `None` where the server saw no request of this version.
+/// Server's times of one version; `None` if the server saw no request of it.
 fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> {
     let residence = histograms(server, &f::RPC_DURATION)
         .find(|([v], _)| *v == version)?
@@ -264,8 +264,8 @@ fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> 
     })
 }
 
-/// The time in the server's threads by operation, which adds up to what its requests took there: that of the operation of the same
-/// name, and for each RPC the same part of what remains: other operations of a COMPOUND, decoding, encoding.
+/// Time in the server's threads by operation; the sum is their total. Each operation has the time of the server's operation of the same
+/// name, and an equal part per RPC of the rest: other operations of a COMPOUND, decoding, encoding.
 fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<f64> {
     let main = |op: &MountOp| {
         let named = side.ops.iter().find(|o| o.op == op.op.as_str());
@@ -343,7 +343,7 @@ mod tests {
         h
     }
 
-    /// So many requests, which it had for 5 ms each: queue 0.5, receive 0.3, upcall 0.2, execute 3.5, reply 0.5.
+    /// Server with this many requests of 5 ms each: queue 0.5, receive 0.3, upcall 0.2, execute 3.5, reply 0.5.
     fn server(rpcs: u64) -> Window {
         let mut s = Snapshot::default();
         let n = rpcs as f64;
@@ -392,7 +392,7 @@ mod tests {
             (write.op.as_str(), getattr.op.as_str()),
             ("write", "getattr")
         );
-        // 60 ms of its own, and half of the 10 ms that COMPOUNDs took beside.
+        // 60 ms of its own, and half of the 10 ms of other work in COMPOUNDs.
         near(write.parts.execute_seconds, 0.065);
         near(getattr.parts.execute_seconds, 0.005);
         let phases: Vec<_> = write
@@ -431,7 +431,7 @@ mod tests {
         let mut v3 = Snapshot::default();
         v3.counter(&f::RPC_PHASE, ["3", "queue"], 1.0);
         assert!(why(&client(), &window(10, v3)).contains("saw no request over NFSv4.1"));
-        // A server that says it took longer than the client has waited is another one.
+        // A server whose times exceed the client's round trips is another server.
         let mut slow = server(20);
         slow.delta = {
             let mut s = Snapshot::default();

@@ -1,4 +1,4 @@
-//! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
+//! `nfscope path`: time of this client's RPCs to a server and back, measured by the agents of both.
 
 pub(crate) mod join;
 
@@ -16,10 +16,10 @@ use std::fmt::Write;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::thread;
 
-/// What to print.
+/// Measures for the given time; returns the output.
 ///
 /// # Errors
-/// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
+/// When an agent does not answer or lacks a metric, or when the two windows cannot be joined.
 pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     let server = args.server.clone();
     let own = args.url.clone().unwrap_or_else(address::default_url);
@@ -46,7 +46,7 @@ pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     }
 }
 
-/// Both at the same time.
+/// Snapshots of both agents, taken at the same time.
 fn snapshots(own: &str, server: &str) -> anyhow::Result<[Snapshot; 2]> {
     thread::scope(|scope| {
         let there = scope.spawn(|| http::snapshot(server).context("the server's agent"));
@@ -67,14 +67,14 @@ fn window(before: &Snapshot, after: &Snapshot, host: &str) -> anyhow::Result<Win
     Ok(after.since(before))
 }
 
-/// `server:/export`, or an address alone.
+/// Host of a mount `server:/export`, without the brackets of an IPv6 address.
 fn host_of(mount: &str) -> &str {
     let host = mount.split_once(":/").map_or(mount, |(host, _)| host);
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     bare.unwrap_or(host)
 }
 
-/// The names of a server, and its addresses.
+/// Names of a server, and its addresses.
 struct Names<'a> {
     names: &'a [String],
     addresses: BTreeSet<IpAddr>,
@@ -102,7 +102,7 @@ fn addresses(name: &str) -> Vec<IpAddr> {
     })
 }
 
-/// A table for each version, and what of it is a mean.
+/// Table for each version, with a note about values that are means over all clients.
 fn page(path: &Path) -> String {
     let mut out = format!(
         "{} to {} and back, {:.1} s; an RPC on average:\n",
@@ -132,7 +132,7 @@ fn page(path: &Path) -> String {
     out
 }
 
-/// Where most of it is.
+/// Shares of client, network and server, as a sentence.
 fn sentence(p: &Parts) -> String {
     let percent = |s: f64| format!("{:.0} %", 100.0 * s / p.seconds.max(f64::MIN_POSITIVE));
     format!(
