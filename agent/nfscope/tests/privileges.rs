@@ -81,14 +81,9 @@ fn main() -> ExitCode {
             "a_stopped_http_process_is_replaced_and_counted",
             a_stopped_http_process_is_replaced_and_counted,
         ),
-        (
-            "an_unconfined_http_process_does_not_serve_where_a_sandbox_is_required",
-            || {
-                with_privileges(
-                    an_unconfined_http_process_does_not_serve_where_a_sandbox_is_required,
-                )
-            },
-        ),
+        ("sandbox_require_refuses_an_unconfined_http_process", || {
+            with_privileges(sandbox_require_refuses_an_unconfined_http_process);
+        }),
         (
             "paths_that_hang_stop_neither_scrapes_nor_signals",
             paths_that_hang_stop_neither_scrapes_nor_signals,
@@ -718,7 +713,7 @@ fn reads(pid: u32) -> bool {
 }
 
 /// HTTP process without the capabilities to change its user, as in a container.
-fn an_unconfined_http_process_does_not_serve_where_a_sandbox_is_required() {
+fn sandbox_require_refuses_an_unconfined_http_process() {
     if !rustix::process::geteuid().is_root() {
         return fixture::skip("this process is not root's");
     }
