@@ -323,7 +323,7 @@ fn mutated_windows_of_recordings_are_decoded_or_refused() {
 
 /// Whole requests over a real connection.
 #[test]
-fn requests() {
+fn mutated_requests_get_an_http_response_or_none() {
     let hash = bcrypt::hash("open sesame", 4).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("web.yml");

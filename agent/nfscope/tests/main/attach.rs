@@ -232,7 +232,6 @@ impl Drop for Removed<'_> {
     }
 }
 
-/// Child processes of a process.
 fn children(of: u32) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {

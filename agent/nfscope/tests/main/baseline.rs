@@ -139,7 +139,7 @@ fn a_refused_recording_has_a_reason_and_takes_no_name() {
 }
 
 #[test]
-fn a_recording_waits_for_windows_longer_than_its_poll() {
+fn a_recording_waits_until_its_long_windows_have_ended() {
     let (place, agent) = (Place::new("long"), agent());
     let store = place.store();
     let mut c = record_by("3s", &store, agent, &["two", "--for", "6s"]);

@@ -22,7 +22,6 @@ fn files(place: &Place) -> Vec<String> {
     names
 }
 
-/// Store with one recording.
 fn recorded(place: &Place) -> PathBuf {
     let store = place.store();
     let done = record(&store, agent(), &["one", "--for", "2s"])

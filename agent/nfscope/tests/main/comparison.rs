@@ -11,7 +11,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 const HOSTILE: &str = "<b>&\"' onload=\u{1b}[2J";
 
 #[test]
-fn text() {
+fn the_text_of_a_comparison_is_the_golden_file() {
     golden("comparison.txt", &render(&comparison(), false));
     golden("comparison.color.txt", &render(&comparison(), true));
     golden("comparison.empty.txt", &render(&empty(), false));

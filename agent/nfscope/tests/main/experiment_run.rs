@@ -452,7 +452,6 @@ fn a_number_of_the_load_is_a_response_and_plans_are_extended() {
         code == 1 && err.contains("did you mean \"write 4.2 mean\"?"),
         "{err}"
     );
-    // More runs of the same plan.
     let (code, _, err) = ask(&place, &["plan", "mbs", "--add-foldover"]);
     assert!(
         code == 1 && err.contains("has no combination that `mbs` has not; fix:"),

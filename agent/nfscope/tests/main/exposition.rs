@@ -114,7 +114,6 @@ fn the_reference_page_is_the_table_in_the_code() {
     golden("../../../../docs/metrics.md", &page);
 }
 
-/// Samples of a scrape: all lines but comments.
 fn samples(s: Snapshot, format: Format) -> Vec<String> {
     let text = String::from_utf8(encode(&Arc::new(s), format).unwrap()).unwrap();
     let samples = text.lines().filter(|l| !l.starts_with('#'));

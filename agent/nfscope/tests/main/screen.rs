@@ -99,7 +99,7 @@ fn operations_are_drawn_at_three_sizes() {
 }
 
 #[test]
-fn colours() {
+fn colours_of_the_screen_are_the_golden_file() {
     let buffer = buffer(&mut app(), COLOR, (80, 24));
     golden("screen.color.txt", &styles(&buffer));
 }
@@ -115,7 +115,7 @@ fn a_terminal_without_colours_gets_none() {
 }
 
 #[test]
-fn ascii() {
+fn a_screen_without_utf8_is_ascii() {
     let mut text = String::new();
     for keys in ["", "4", "?"] {
         let mut app = app();

@@ -102,7 +102,7 @@ fn agent(held: HeldRequests) -> SocketAddr {
 }
 
 #[test]
-fn pages() {
+fn pages_of_stuck_are_the_golden_file() {
     let mut text = page_of(&some(), false);
     text += &page_of(&some(), true);
     let mut bare = some();

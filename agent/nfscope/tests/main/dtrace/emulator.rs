@@ -27,7 +27,6 @@ while :; do
 done
 "#;
 
-/// Running emulator.
 pub struct Emulator {
     process: Child,
     out: BufReader<std::process::ChildStdout>,
