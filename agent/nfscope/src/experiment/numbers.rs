@@ -73,11 +73,17 @@ impl Pattern {
             .context("cannot read what the load printed")?;
         let mut lines = BufReader::new(said);
         let (mut sum, mut n) = (0.0, 0.0);
+        let mut rest = Vec::new();
         loop {
-            let mut line = Vec::new();
+            let mut line = std::mem::take(&mut rest);
             let mut part = std::io::Read::take(&mut lines, LONGEST_LINE);
             let read = part.read_until(b'\n', &mut line);
-            if read.context("cannot read what the load printed")? == 0 {
+            if read.context("cannot read what the load printed")? == LONGEST_LINE as usize {
+                // A longer line is cut between numbers: a part of a number would be another number.
+                let of_number = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+                let between = line.iter().rposition(|b| b.is_ascii() && !of_number(b));
+                rest = line.split_off(between.map_or(line.len(), |at| at + 1));
+            } else if line.is_empty() {
                 break;
             }
             for v in self.in_line(&String::from_utf8_lossy(&line)) {
@@ -165,6 +171,17 @@ mod tests {
         assert_eq!(all("{} é", "1 2 é 3 é"), [2.0, 3.0]);
         assert!(Pattern::parse("bw").is_err());
         assert!(Pattern::parse(" {} ").is_err());
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_numbers() {
+        for fill in ["x bw=12 ", "bw=12,"] {
+            let mut said = tempfile::tempfile().unwrap();
+            let times = 4 * LONGEST_LINE as usize / fill.len();
+            said.write_all(fill.repeat(times).as_bytes()).unwrap();
+            let pattern = Pattern::parse("bw={}").unwrap();
+            assert_eq!(pattern.mean(&mut said, 0).unwrap(), 12.0, "{fill}");
+        }
     }
 
     #[test]

@@ -205,8 +205,11 @@ fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> a
         Err(Error::Unknown { .. }) => return Ok(()),
         Err(e) => return Err(e.into()),
     };
+    // Numbers of the load are added before the run is known to be complete.
+    let mut labels = entry.metadata.labels.clone();
+    labels.retain(|name, _| !name.starts_with(LOAD));
     ensure!(
-        entry.metadata.labels == label_of(&file.plan, number),
+        labels == label_of(&file.plan, number),
         "there is another baseline `{name}`; fix: remove it with `nfscope baseline rm {name}`"
     );
     let why = match entry.state {

@@ -25,33 +25,48 @@ pub struct Parts {
     pub seconds: f64,
     /// Wait in the client until the RPC was sent.
     pub backlog_seconds: f64,
-    /// Network in both directions, including the TCP of both hosts.
+    /// Network in both directions, including the TCP of both hosts, and what the server does not measure.
     pub network_seconds: f64,
-    /// Wait in the server for an nfsd thread.
-    pub queue_seconds: f64,
+    /// Wait in the server for an nfsd thread; `None` where it is not measured, as each time of the server.
+    pub queue_seconds: Option<f64>,
     /// Receiving from the socket, including upcalls to daemons.
-    pub receive_seconds: f64,
-    pub execute_seconds: f64,
-    pub reply_seconds: f64,
+    pub receive_seconds: Option<f64>,
+    pub execute_seconds: Option<f64>,
+    pub reply_seconds: Option<f64>,
     /// Processing in the client after the reply.
     pub completion_seconds: f64,
 }
 
 impl Parts {
-    /// Time in the server.
+    /// Names of the server's parts, and their times.
+    pub fn of_server(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("queue", self.queue_seconds),
+            ("receive", self.receive_seconds),
+            ("execute", self.execute_seconds),
+            ("reply", self.reply_seconds),
+        ]
+    }
+
+    /// Measured time in the server.
     pub fn server(&self) -> f64 {
-        self.queue_seconds + self.receive_seconds + self.execute_seconds + self.reply_seconds
+        self.of_server().iter().filter_map(|(_, s)| *s).sum()
     }
 
     fn add(&mut self, other: &Parts) {
+        let add = |to: &mut Option<f64>, more: Option<f64>| {
+            if let Some(more) = more {
+                *to = Some(to.unwrap_or(0.0) + more);
+            }
+        };
         self.rpcs += other.rpcs;
         self.seconds += other.seconds;
         self.backlog_seconds += other.backlog_seconds;
         self.network_seconds += other.network_seconds;
-        self.queue_seconds += other.queue_seconds;
-        self.receive_seconds += other.receive_seconds;
-        self.execute_seconds += other.execute_seconds;
-        self.reply_seconds += other.reply_seconds;
+        add(&mut self.queue_seconds, other.queue_seconds);
+        add(&mut self.receive_seconds, other.receive_seconds);
+        add(&mut self.execute_seconds, other.execute_seconds);
+        add(&mut self.reply_seconds, other.reply_seconds);
         self.completion_seconds += other.completion_seconds;
     }
 }
@@ -92,8 +107,8 @@ pub struct Path {
 /// Part of a server's window that belongs to one version.
 struct ServerSide<'a> {
     rpcs: f64,
-    /// Seconds per RPC: queue, receive (with its upcalls), execute, reply.
-    each: [f64; 4],
+    /// Seconds per RPC: queue, receive (with its upcalls), execute, reply; `None` where one is not measured.
+    each: [Option<f64>; 4],
     ops: Vec<WindowOp<'a>>,
 }
 
@@ -185,8 +200,8 @@ fn of_version(
     let mut total = Parts::default();
     let mut ops = Vec::new();
     for (op, execute) in by_op.iter().zip(executed) {
-        let [queue, receive, _, reply] = side.each.map(|s| s * op.rpcs);
-        let in_server = queue + receive + execute + reply;
+        let [queue, receive, _, reply] = side.each.map(|s| Some(s? * op.rpcs));
+        let in_server = sum([queue, receive, execute, reply]);
         // The server's time of a single operation is partly a mean over others, so it is limited to the round trips.
         let fits = if in_server > op.round_trip && in_server > 0.0 {
             op.round_trip / in_server
@@ -198,10 +213,10 @@ fn of_version(
             seconds: op.seconds(),
             backlog_seconds: op.backlog,
             network_seconds: op.round_trip - in_server * fits,
-            queue_seconds: queue * fits,
-            receive_seconds: receive * fits,
-            execute_seconds: execute * fits,
-            reply_seconds: reply * fits,
+            queue_seconds: queue.map(|s| s * fits),
+            receive_seconds: receive.map(|s| s * fits),
+            execute_seconds: execute.map(|s| s * fits),
+            reply_seconds: reply.map(|s| s * fits),
             completion_seconds: op.completion,
         };
         total.add(&parts);
@@ -213,9 +228,10 @@ fn of_version(
     }
     // If the client is alone, the sums over all operations are exact.
     let alone = (side.rpcs - rpcs).abs() <= (ALONE * rpcs).max(ALONE_RPCS);
-    let [queue, receive, execute, reply] = side.each.map(|s| s * rpcs);
+    let of_server = side.each.map(|s| Some(s? * rpcs));
+    let [queue, receive, execute, reply] = of_server;
     let round_trip: f64 = by_op.iter().map(|op| op.round_trip).sum();
-    let in_server = queue + receive + execute + reply;
+    let in_server = sum(of_server);
     if in_server <= round_trip {
         (total.queue_seconds, total.receive_seconds) = (queue, receive);
         (total.execute_seconds, total.reply_seconds) = (execute, reply);
@@ -236,6 +252,10 @@ fn of_version(
     })
 }
 
+fn sum(parts: [Option<f64>; 4]) -> f64 {
+    parts.into_iter().flatten().sum()
+}
+
 /// Server's times of one version; `None` if the server saw no request of it.
 fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> {
     let residence = histograms(server, &f::RPC_DURATION)
@@ -247,15 +267,16 @@ fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> 
         let place = phase::OF_RPC.iter().position(|p| *p == name)?;
         by_phase.get(version)?.get(place).copied().flatten()
     };
-    let each = |seconds: f64| seconds / rpcs;
-    let seconds = |name| of(name).unwrap_or(0.0);
+    let each = |name| Some(of(name)? / rpcs);
+    // Without the programs for upcalls the phase `receive` includes them.
+    let upcall = each("upcall").unwrap_or(0.0);
     Some(ServerSide {
         rpcs,
         each: [
-            each(seconds("queue")),
-            each(seconds("receive") + seconds("upcall")),
-            each(seconds("execute")),
-            each(seconds("reply")),
+            each("queue"),
+            each("receive").map(|s| s + upcall),
+            each("execute"),
+            each("reply"),
         ],
         ops: ops(server)
             .into_iter()
@@ -266,7 +287,10 @@ fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> 
 
 /// Time in the server's threads by operation; the sum is their total. Each operation has the time of the server's operation of the same
 /// name, and an equal part per RPC of the rest: other operations of a COMPOUND, decoding, encoding.
-fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<f64> {
+fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<Option<f64>> {
+    let Some(each) = side.each[2] else {
+        return vec![None; by_op.len()];
+    };
     let main = |op: &MountOp| {
         let named = side.ops.iter().find(|o| o.op == op.op.as_str());
         let mean = named.and_then(|o| o.durations.mean()).unwrap_or(0.0);
@@ -274,15 +298,15 @@ fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<f64> {
     };
     let main: Vec<f64> = by_op.iter().map(main).collect();
     let rpcs: f64 = by_op.iter().map(|op| op.rpcs).sum();
-    let all = side.each[2] * rpcs;
+    let all = each * rpcs;
     let known: f64 = main.iter().sum();
     if known > all && known > 0.0 {
-        return main.iter().map(|s| s * all / known).collect();
+        return main.iter().map(|s| Some(s * all / known)).collect();
     }
     let rest = (all - known) / rpcs.max(1.0);
     main.iter()
         .zip(by_op)
-        .map(|(s, op)| s + rest * op.rpcs)
+        .map(|(s, op)| Some(s + rest * op.rpcs))
         .collect()
 }
 

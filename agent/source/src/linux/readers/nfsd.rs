@@ -61,9 +61,10 @@ fn phases(probes: &Probes, facts: &Facts) -> Option<Phases> {
     Some(Phases {
         runqueue: facts.run_delay,
         // Phase `log` is reported in full or not at all: a part of the waits for a log would look like all of them.
-        log: !probes.states.iter().any(|p| {
-            refused(p) && (p.gives == LOG_WAITS || p.hook.ends_with("/zil_commit_impl"))
-        }),
+        log: !probes
+            .states
+            .iter()
+            .any(|p| refused(p) && (p.gives == LOG_WAITS || p.hook.ends_with("/zil_commit_impl"))),
     })
 }
 
@@ -189,10 +190,7 @@ impl Nfsd {
         here: Here,
         want: Option<&BreakdownWant>,
     ) -> anyhow::Result<BreakdownBatch> {
-        let (l, rows) = (
-            here.probes.get(self.probe()),
-            here.options.breakdown_rows,
-        );
+        let (l, rows) = (here.probes.get(self.probe()), here.options.breakdown_rows);
         (self.watched).watch_breakdown(l, want, &mut self.exports, rows)
     }
 
