@@ -1,4 +1,6 @@
-//! nfscope: where every NFS operation's time goes, on the server. One folder a capability: its flags, its command and its text.
+//! nfscope: shows where each NFS operation spends its time on the server.
+//!
+//! Each capability has a folder with its flags, its command and its text.
 
 #![forbid(unsafe_code)]
 

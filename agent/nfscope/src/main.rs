@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out.
+//! Main program: runs a command, and converts its result into an exit code.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,8 @@ use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
-/// The agent runs for months, and keeps small things for a quarter of an hour among large ones that live for a moment.
+/// Allocator that returns free memory to the kernel. The agent runs for months and keeps small objects for 15 minutes among large,
+/// short-lived ones; with the allocators of glibc and musl it grew for hours.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     }
     match run(Cli::from_command_line().command) {
         Ok(code) => code,
-        // One error, one line.
+        // The error was printed already.
         Err(e) if e.is::<Told>() => ExitCode::FAILURE,
         Err(e) => {
             console::log(Level::Error, &format!("{e:#}"));
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run(mut command: Command) -> anyhow::Result<ExitCode> {
-    // Other commands may start programs and measure them, which inherit it.
+    // Only the agent runs without huge pages. Other commands may start programs and measure them, and these inherit the setting.
     if !matches!(command, Command::Agent(_)) {
         nfscope_source::accept_huge_pages();
     }

@@ -1,8 +1,8 @@
-//! What stands below the flags in each command's help: examples, exit codes, fields.
+//! Text after the flags in each command's help: examples, exit codes, fields.
 
 use nfscope_serve::endpoints;
 
-// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
+// Example lines stay below 80 columns: clap would wrap longer ones, and break their alignment.
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo nfscope check       what can be measured on this host, and what is missing
@@ -53,7 +53,7 @@ agent applies what it can while it runs: [limits] clients and exports, [log], an
 the whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
-/// Below the flags of `nfscope agent`, with all that it serves.
+/// Text after the flags of `nfscope agent`, with the endpoints that it serves.
 pub(super) fn agent() -> String {
     let mut out = SETTINGS_OF_THE_AGENT.to_owned();
     let listed: Vec<_> = endpoints::ALL

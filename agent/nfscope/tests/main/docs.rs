@@ -1,4 +1,4 @@
-//! The documentation leads somewhere: links, commands and paths that pages name exist, and sentences can be read.
+//! Pages of the documentation: links, commands and paths in them exist, and sentences are short.
 
 use crate::fixture::root;
 use clap::Parser;
@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// More is no page that an admin reads in a minute.
+/// Largest number of lines of the README: a page that an admin reads in a minute.
 const README_LINES: usize = 130;
-/// The house rule is 25; a name or a number more is no reason to break a sentence.
+/// Largest number of words of a sentence. The rule is 25; a name or a number more is no reason to break a sentence.
 const WORDS: usize = 32;
-/// Folders of the repository. Paths that begin otherwise are of another host.
+/// Folders of the repository. Paths that begin otherwise are those of another host.
 const FOLDERS: [&str; 6] = ["agent", "probes", "dashboards", "deploy", "tests", "docs"];
 
-/// What a line of a page is.
+/// Kind of a line of a page.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    /// Of a block with this language.
+    /// Code in a block of this language.
     Code(String),
     Heading,
     Table,
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 struct Page {
-    /// From the root.
+    /// Path from the root of the repository.
     path: PathBuf,
     lines: Vec<(Kind, String)>,
 }
@@ -35,7 +35,7 @@ impl Page {
     fn read(path: &Path) -> Page {
         let text = fs::read_to_string(root().join(path)).unwrap();
         let mut block: Option<String> = None;
-        // A part that a test writes stands between two comments; its sentences are the program's.
+        // Generated parts stand between two comments; their sentences come from the program.
         let mut generated = false;
         let mut lines = Vec::new();
         for line in text.lines() {
@@ -75,9 +75,9 @@ impl Page {
         prose.map(|l| l.1.as_str())
     }
 
-    /// What stands between backquotes.
+    /// Texts between backquotes.
     fn names(&self) -> Vec<String> {
-        // A paragraph is one text: a name may be broken over two lines.
+        // Paragraphs as one text: a name may be broken over two lines.
         let text: String = self.prose().flat_map(|l| [l, "\n"]).collect();
         let pieces = text.split('`').skip(1).step_by(2);
         pieces
@@ -85,7 +85,7 @@ impl Page {
             .collect()
     }
 
-    /// Commands in blocks for a shell and in examples of help, continued lines as one, without comments.
+    /// Commands in blocks for a shell and in examples of help, without comments. Continued lines are joined.
     fn commands(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut goes_on = false;
@@ -96,7 +96,7 @@ impl Page {
                     Some(command) => command,
                     None => continue,
                 },
-                // Examples of a help text, each with what it does some columns further on.
+                // Examples of a help text: each has its explanation some columns further on.
                 Kind::Code(l) if l == "text" => match line.strip_prefix("  ") {
                     Some(example) if goes_on || is_example(example) => {
                         example.trim_start().split("  ").next().unwrap()
@@ -117,7 +117,7 @@ impl Page {
         out
     }
 
-    /// As the forge makes anchors of headings.
+    /// Anchors of headings, as the forge makes them.
     fn anchors(&self) -> BTreeSet<String> {
         let headings = self.lines.iter().filter(|l| l.0 == Kind::Heading);
         headings
@@ -158,13 +158,13 @@ fn pages() -> Vec<Page> {
     paths.iter().map(|p| Page::read(p)).collect()
 }
 
-/// Fails with all that is wrong, not with the first of it.
+/// Fails with all wrong items, not only with the first.
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_in_pages_have_a_target() {
     let mut wrong = Vec::new();
     for page in pages() {
         for line in page.prose() {
@@ -212,7 +212,7 @@ fn every_page_can_be_reached_from_the_readme() {
     }
     let missed = pages().into_iter().filter(|p| !seen.contains(&p.path));
     let missed: Vec<_> = missed.map(|p| p.path.display().to_string()).collect();
-    // Whoever looks at the folder on the forge finds this one.
+    // Page that the forge shows with its folder.
     let missed: Vec<_> = missed
         .into_iter()
         .filter(|p| p != "dashboards/README.md")
@@ -220,7 +220,7 @@ fn every_page_can_be_reached_from_the_readme() {
     none(&missed);
 }
 
-/// The words of an `nfscope` command up to a pipe, a redirection or the next command; `None` of another program.
+/// Words of an `nfscope` command up to a pipe, a redirection or the next command. `None` for another program.
 fn nfscope_words(command: &str) -> Option<Vec<&str>> {
     let mut words = command.split_whitespace().peekable();
     words.next_if_eq(&"sudo");
@@ -238,12 +238,12 @@ fn nfscope_words(command: &str) -> Option<Vec<&str>> {
 }
 
 #[test]
-fn commands_parse() {
+fn commands_in_pages_parse() {
     let mut wrong = Vec::new();
     let mut seen = 0;
     for page in pages() {
         let whole = page.commands().into_iter().map(|c| (c, true));
-        // A text may name a command without its arguments, and a flag without its value.
+        // Commands in a text may lack their arguments, and flags their values.
         let named = page.names().into_iter().map(|c| (c, false));
         for (command, whole) in whole.chain(named) {
             let Some(words) = nfscope_words(&command) else {
@@ -345,7 +345,7 @@ fn packages_and_their_tests_exist() {
 }
 
 #[test]
-fn paths_exist() {
+fn paths_in_pages_exist() {
     let mut wrong = Vec::new();
     for page in pages() {
         let names = page.names();
@@ -378,7 +378,7 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES, "{lines} lines");
 }
 
-/// Sentences outside code and tables, a name between backquotes being one word.
+/// Sentences outside code and tables. A name between backquotes is one word.
 fn sentences(page: &Page) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for (kind, line) in &page.lines {
@@ -409,7 +409,7 @@ fn sentences(page: &Page) -> Vec<String> {
 }
 
 #[test]
-fn sentences_can_be_read() {
+fn sentences_in_pages_are_short() {
     let mut wrong = Vec::new();
     for page in pages() {
         for sentence in sentences(&page) {

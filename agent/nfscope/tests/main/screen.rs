@@ -1,4 +1,4 @@
-//! The screen of `nfscope top`, cell by cell.
+//! Screen of `nfscope top`, cell by cell.
 
 use crate::fixture::busy::{busy, window};
 use crate::fixture::{golden, slow_op, snapshot, status};
@@ -53,7 +53,7 @@ fn buffer(app: &mut App, style: TerminalStyle, (width, height): (u16, u16)) -> B
     buffer
 }
 
-/// Its letters, line by line.
+/// Letters of a screen, line by line.
 fn letters(buffer: &Buffer) -> String {
     let rows = buffer.content.chunks(usize::from(buffer.area.width));
     let rows = rows.map(|row| {
@@ -63,7 +63,7 @@ fn letters(buffer: &Buffer) -> String {
     rows.collect()
 }
 
-/// Its letters, and how they are set off: from column to column, below each line.
+/// Letters of a screen, and below each line its styles: columns from and to, colours, modifiers.
 fn styles(buffer: &Buffer) -> String {
     let mut out = String::new();
     let width = usize::from(buffer.area.width);
@@ -91,7 +91,7 @@ fn styles(buffer: &Buffer) -> String {
 }
 
 #[test]
-fn operations_at_three_sizes() {
+fn operations_are_drawn_at_three_sizes() {
     for size in [(80, 24), (120, 40), (60, 15)] {
         let name = format!("screen.{}x{}.txt", size.0, size.1);
         golden(&name, &letters(&buffer(&mut app(), NO_COLOR, size)));
@@ -99,13 +99,13 @@ fn operations_at_three_sizes() {
 }
 
 #[test]
-fn colours() {
+fn colours_of_the_screen_are_the_golden_file() {
     let buffer = buffer(&mut app(), COLOR, (80, 24));
     golden("screen.color.txt", &styles(&buffer));
 }
 
 #[test]
-fn without_colours_there_is_none() {
+fn a_terminal_without_colours_gets_none() {
     for keys in ["", "2", "3", "4", "5", "?", " ", "/x"] {
         let mut app = app();
         press(&mut app, keys);
@@ -115,7 +115,7 @@ fn without_colours_there_is_none() {
 }
 
 #[test]
-fn ascii() {
+fn a_screen_without_utf8_is_ascii() {
     let mut text = String::new();
     for keys in ["", "4", "?"] {
         let mut app = app();
@@ -127,7 +127,7 @@ fn ascii() {
 }
 
 #[test]
-fn every_panel() {
+fn every_panel_is_drawn() {
     let mut text = String::new();
     for keys in ["2", "3", "4", "5"] {
         let mut app = app();
@@ -137,7 +137,7 @@ fn every_panel() {
     golden("screen.panels.txt", &text);
 }
 
-/// A server that serves more each second, and half of it in the last.
+/// Screen after ten windows: operations per second grow in each window, and halve in the last one.
 fn after_ten_windows() -> App {
     let at = |i: usize, total: u64| {
         let mut s = busy(total);
@@ -192,7 +192,7 @@ fn history_begins_anew_after_a_gap_and_stands_still_in_a_pause() {
 }
 
 #[test]
-fn a_client_by_itself() {
+fn one_client_is_drawn_with_its_requests_and_operations() {
     let mut w = window();
     w.delta.held = [("192.0.2.7", "write"), ("192.0.2.8", "read")]
         .map(|(client, op)| HeldRequest {
@@ -227,7 +227,7 @@ fn a_client_by_itself() {
         app.take_sample(Sample::of(client, length, 1000, &heard));
         text += &letters(&buffer(&mut app, NO_COLOR, (120, 24)));
     }
-    // Every operation, and then why not.
+    // Break-down of every operation, and then the reason why there is none.
     for line in [
         r#"{"header":{"host":"nas","by":["version","op"],"where":["client:192.0.2.7"],"interval_seconds":2.0,"max_rows":200,"kernel_bytes":8388608}}"#,
         r#"{"at":1.0,"seconds":2.0,"by":["version","op"],"rows":[{"version":"4.2","op":"write","count":1200,"sum_seconds":4.8,"buckets":[[0.004,1150],[0.02,50]]},{"version":"4.2","op":"commit","count":600,"sum_seconds":1.2,"buckets":[[0.002,600]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.002}"#,
@@ -238,7 +238,7 @@ fn a_client_by_itself() {
     app.take_breakdown(Err(anyhow::anyhow!("8 listen already")));
     text += &letters(&buffer(&mut app, NO_COLOR, (120, 28)));
     golden("screen.client.txt", &text);
-    // The mark is where the row is, however the rows are sorted.
+    // Marked row: it stays marked in every order of the rows.
     let mut app = App::default();
     app.take(View::of(&w, "nfs1"));
     press(&mut app, "4");
@@ -278,7 +278,7 @@ fn clients_are_found_by_address_and_by_name() {
 }
 
 #[test]
-fn the_mark_stays_on_the_screen() {
+fn the_marked_row_stays_on_the_screen() {
     let mut w = window();
     for i in 0..50 {
         let client = format!("198.51.100.{i}");
@@ -303,14 +303,14 @@ fn the_mark_stays_on_the_screen() {
 }
 
 #[test]
-fn help_in_whole() {
+fn the_help_is_drawn_whole_and_scrolls_to_its_end() {
     let mut app = app();
     press(&mut app, "?");
     golden(
         "screen.help.txt",
         &letters(&buffer(&mut app, NO_COLOR, (80, 50))),
     );
-    // On a usual screen it scrolls to its end.
+    // Usual screen: the help scrolls to its end.
     buffer(&mut app, NO_COLOR, (80, 24));
     for _ in 0..3 {
         press(&mut app, "↓");
@@ -319,7 +319,7 @@ fn help_in_whole() {
     assert!(text.contains("not measured on this host"), "{text}");
 }
 
-/// The names in the second column, from the top.
+/// Names in the second column, from the top.
 fn names(text: &str) -> Vec<&str> {
     let rows = text
         .lines()
@@ -331,7 +331,7 @@ fn names(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn orders_and_filters() {
+fn keys_choose_the_order_and_the_filter_of_operations() {
     for (keys, expected) in [
         ("", &["write", "commit", "getattr"][..]),
         ("r", &["getattr", "commit", "write"]),
@@ -380,7 +380,7 @@ fn many_operations_scroll_below_their_heading() {
 }
 
 #[test]
-fn news_of_the_agent() {
+fn the_state_of_the_agent_is_drawn() {
     let mut text = String::new();
     let mut begun = App::default();
     text += &letters(&buffer(&mut begun, NO_COLOR, (80, 8)));
@@ -405,7 +405,7 @@ fn news_of_the_agent() {
 }
 
 #[test]
-fn fits_any_screen() {
+fn every_panel_fits_screens_of_any_size() {
     let mut old = App::default();
     old.take(View::of(&snapshot(3).since(&snapshot(1)), "nfs1"));
     for app in [&mut app(), &mut old, &mut App::default()] {
