@@ -87,7 +87,7 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
     });
     polls.kill()?;
     // A repetition between the readings of two tables is in one of them alone. Nobody asks now.
-    let counts = || {
+    let counts = || -> Result<_> {
         let w = agent.snapshot()?.since(&before);
         let in_all = w.delta.value(&family::OP_ERRORS, ["4.0", "lock", "denied"]);
         let waiter = waiter.address().to_string();

@@ -417,8 +417,8 @@ mod tests {
             ("write", "getattr")
         );
         // 60 ms of its own, and half of the 10 ms of other work in COMPOUNDs.
-        near(write.parts.execute_seconds, 0.065);
-        near(getattr.parts.execute_seconds, 0.005);
+        near(write.parts.execute_seconds.unwrap(), 0.065);
+        near(getattr.parts.execute_seconds.unwrap(), 0.005);
         let phases: Vec<_> = write
             .phases
             .iter()

