@@ -87,7 +87,7 @@ fn severity_of_recorded_windows_follows_what_is_usual() -> Result<()> {
     ] {
         let severity = |normal: Option<Normal>| -> Result<Severity> {
             let d = judged(scenario, normal)?;
-            let found = d.finding(kind).with_context(|| format!("{scenario}"))?;
+            let found = d.finding(kind).context(scenario)?;
             Ok(found.severity)
         };
         let fixed = severity(None)?;

@@ -14,7 +14,7 @@ pub struct Reading {
 
 impl Reading {
     /// Reads this host's page cache; `None` where the kernel does not tell.
-    pub fn take() -> Option<Reading> {
+    pub fn of_this_host() -> Option<Reading> {
         let table = |path| host_table::read(path);
         let page = rustix::param::page_size() as f64;
         Reading::of(&table("/proc/meminfo")?, &table("/proc/vmstat")?, page)

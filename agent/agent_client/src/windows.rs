@@ -223,14 +223,14 @@ impl WindowStream {
     /// Usual times of the server's requests, as the agent has learned them; `None` from probes of this process, which have just begun,
     /// and from an agent that does not know them.
     pub fn normal(&self) -> Option<Normal> {
-        let WindowSource::Agent(url) = &self.source else {
-            return None;
-        };
         #[derive(Deserialize)]
         struct Findings {
             #[serde(default)]
             normal: Option<Normal>,
         }
+        let WindowSource::Agent(url) = &self.source else {
+            return None;
+        };
         http::json::<Findings>(url, "/findings").ok()?.normal
     }
 

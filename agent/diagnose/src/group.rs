@@ -21,7 +21,7 @@ pub struct Group<'a> {
 }
 
 /// The group of clients that leads in parts of a whole, which are sorted, the largest first; `None` if one client stands out, or if those
-/// with similar parts have less than half of the whole.
+/// with similar parts have less than half of the whole or do not stand out from the next one.
 pub fn leading<'a>(parts: &[(&'a str, f64)]) -> Option<Group<'a>> {
     let most = parts.first()?.1;
     let alike: Vec<_> = (parts.iter())
@@ -29,7 +29,10 @@ pub fn leading<'a>(parts: &[(&'a str, f64)]) -> Option<Group<'a>> {
         .collect();
     let share = sum(alike.iter().map(|(_, part)| *part));
     let least = alike.last()?.1;
-    (alike.len() > 1 && share >= LONG_PART).then(|| Group {
+    // A line between clients that hardly differ would be drawn by chance.
+    let next = parts.get(alike.len()).map_or(0.0, |(_, part)| *part);
+    let stands_out = next < ALIKE * least;
+    (alike.len() > 1 && share >= LONG_PART && stands_out).then(|| Group {
         names: alike.iter().map(|(name, _)| *name).collect(),
         of: parts.len(),
         share,
@@ -95,10 +98,20 @@ mod tests {
         assert_eq!(leading(&[("a", 0.7), ("b", 0.2), ("c", 0.1)]), None);
         assert_eq!(leading(&[("a", 1.0)]), None);
         assert_eq!(leading(&[]), None);
-        // Those that are alike have less than half.
+        // The clients that are alike have less than half.
         let many = [("a", 0.2), ("b", 0.15)];
         let rest = [("c", 0.07); 9];
         assert_eq!(leading(&[&many[..], &rest].concat()), None);
         assert_eq!(leading(&[("a", 0.0), ("b", 0.0)]), None);
+        // The last one is just below half of the first, and hardly below the one before.
+        let falling = [
+            ("a", 0.22),
+            ("b", 0.2),
+            ("c", 0.18),
+            ("d", 0.17),
+            ("e", 0.12),
+            ("f", 0.1),
+        ];
+        assert_eq!(leading(&falling), None);
     }
 }

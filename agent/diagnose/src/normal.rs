@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Windows count for so many seconds in full. From then on all of them count half as much.
+/// Windows count in full for this time, in seconds. From then on all of them count half as much.
 const MEMORY_SECONDS: f64 = 86_400.0;
 
 /// Usual times of one server.

@@ -1,7 +1,7 @@
 //! State of this host's page cache over a window, which shows whether more memory would save reads.
 //!
-//! The kernel counts pages of files that are read again soon after it dropped them for lack of room (mm/workingset.c, a refault). Files that
-//! are read for the first time, or once in a long while, have none: memory would not have kept them.
+//! The kernel counts pages of files that are read again soon after it dropped them for lack of room (mm/workingset.c, a refault). Files
+//! that are read for the first time, or once in a long while, have none: memory would not have kept them.
 
 use crate::ratio::part;
 
@@ -17,7 +17,7 @@ pub struct PageCache {
 }
 
 impl PageCache {
-    /// The part of so many bytes read that had been in memory not long before, 0 to 1.
+    /// The part of these bytes read that had been in memory not long before, 0 to 1.
     pub fn again(&self, read: f64) -> f64 {
         part(self.read_again, read).min(1.0)
     }

@@ -117,7 +117,7 @@ thresholds! {
         "Waits for daemons are slow if this part of their time lies in long waits. An operation mostly waits for disks if they have this part of its time. A wait is one for a lock if this part of the stacks is.",
         "A daemon that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
     ALIKE = 0.5, "50 %":
-        "A client belongs to a group of guilty ones with this part of what the first of them has, if they have half of all together.",
+        "A client belongs to a group of guilty ones with this part of what the first of them has, if they have half of all together, and the next one has less than this part of the last of them.",
         "One with less than that stands behind the others.";
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",

@@ -105,7 +105,7 @@ fn devices_that_are_read_for_writes_are_told() {
     assert!(!text(20.0, "read").contains("for each byte that clients write"));
 }
 
-/// One client fills the disk, and another one waits for it.
+/// A client fills the disk, and another one waits for it.
 #[test]
 fn the_client_that_fills_a_disk_is_named() {
     const MIB: f64 = 1024.0 * 1024.0;
@@ -169,7 +169,7 @@ fn clients_that_read_slowly_together_are_named_together() {
         all.contains("of the time of sending replies 5 clients have 20 % each"),
         "{all}"
     );
-    // Of four alike the first has a quarter, by a hair.
+    // The first of four alike has a quarter, by a hair.
     let four = text(&[5.01, 5.0, 5.0, 5.0]);
     assert!(four.contains("4 clients have 25 % each"), "{four}");
     assert!(!four.contains("is spent on 10.0.0.0"), "{four}");

@@ -18,7 +18,7 @@ fn window(server: &Server) -> Window {
     }
 }
 
-/// Usual times after so many windows.
+/// Usual times after N windows.
 fn learned(server: &Server, windows: usize) -> Option<Normal> {
     let mut learner = Learner::default();
     let b = Breakdown::of(&window(server));
@@ -80,7 +80,10 @@ fn a_log_that_was_always_so_slow_is_not_critical() {
 
 #[test]
 fn a_log_far_slower_than_usual_is_critical_although_its_waits_are_short() {
-    let waits = with_log(0.8e-3);
+    let waits = Server {
+        count: 8000,
+        ..with_log(0.8e-3)
+    };
     let fixed = judged(&waits, None);
     assert_eq!(
         severity(&fixed, Kind::SlowIntentLog),

@@ -182,9 +182,12 @@ fn use_of(b: &Breakdown, log: &Log) -> Option<String> {
 }
 
 fn location(context: &Context, log: &Log) -> String {
-    let past = past_log_device(context, log).max(log_past_device(context.breakdown, log));
+    let past_device = log_past_device(context.breakdown, log);
+    let past = past_log_device(context, log).max(past_device);
     match log.separate {
-        Some(true) if past >= 1.0 => " (past its log device, which took none of the bytes)".into(),
+        Some(true) if past_device >= 1.0 => {
+            " (past its log device, which took none of the bytes)".into()
+        }
         Some(true) if past > INDIRECT_RATIO => {
             format!(" (past its log device for {} of the bytes)", percent(past))
         }

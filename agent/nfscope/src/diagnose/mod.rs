@@ -62,7 +62,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.look_at_sleepers(args.length);
     let owners = Owners::watch();
     let state_before = ServerState::read().unwrap_or_default();
-    let cache_before = page_cache::Reading::take();
+    let cache_before = page_cache::Reading::of_this_host();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
     let told = windows.counted(window.length);
@@ -76,7 +76,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
         page_cache: cache_before
             .filter(|_| is_here(&window))
             .and_then(|before| {
-                let after = page_cache::Reading::take()?;
+                let after = page_cache::Reading::of_this_host()?;
                 Some(after.since(before))
             }),
         ..Observed::default()
