@@ -15,9 +15,13 @@ pub struct Reading {
 impl Reading {
     /// Reads this host's page cache; `None` where the kernel does not tell.
     pub fn of_this_host() -> Option<Reading> {
-        let table = |path| host_table::read(path);
         let page = rustix::param::page_size() as f64;
-        Reading::of(&table("/proc/meminfo")?, &table("/proc/vmstat")?, page)
+        let (meminfo, vmstat) = ("/proc/meminfo", "/proc/vmstat");
+        Reading::of(
+            &host_table::read(meminfo)?,
+            &host_table::read(vmstat)?,
+            page,
+        )
     }
 
     fn of(meminfo: &str, vmstat: &str, page: f64) -> Option<Reading> {
