@@ -7,6 +7,7 @@ use crate::cli::DiagnoseArgs;
 use crate::diagnose::who::{name_who, needs_who};
 use nfscope_agent_client::known_names;
 use nfscope_agent_client::owners::Owners;
+use nfscope_agent_client::page_cache;
 use nfscope_agent_client::server_state::ServerState;
 use nfscope_agent_client::windows::{WindowEvent, WindowStream};
 use nfscope_api::named_text::in_diagnosis;
@@ -60,6 +61,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.look_at_sleepers(args.length);
     let owners = Owners::watch();
     let state_before = ServerState::read().unwrap_or_default();
+    let cache_before = page_cache::Reading::of_this_host();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
     let told = windows.counted(window.length);
@@ -69,6 +71,13 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             true => owners.end(),
             false => Vec::new(),
         },
+        normal: windows.normal(),
+        page_cache: cache_before
+            .filter(|_| is_here(&window))
+            .and_then(|before| {
+                let after = page_cache::Reading::of_this_host()?;
+                Some(after.since(before))
+            }),
         ..Observed::default()
     };
     let mut d = evaluate_observed(&window, &b, &observed);
