@@ -6,6 +6,7 @@ use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
 use nfscope_model::{BreakdownBatch, BreakdownWant, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
+use nfscope_serve::service::history::REPLAY;
 use nfscope_source::{Source, clock};
 use nfscope_text::console::say;
 use nfscope_text::units;
@@ -119,8 +120,8 @@ impl Source for Replay {
 
     fn probes(&self) -> Vec<ProbeStatus> {
         vec![ProbeStatus {
-            probe: "replay".to_owned(),
-            program: "replay".to_owned(),
+            probe: REPLAY.to_owned(),
+            program: REPLAY.to_owned(),
             hook: self.metadata.name.clone(),
             gives: "a recording as if it happened now".to_owned(),
             required: true,

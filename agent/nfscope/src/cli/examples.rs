@@ -147,7 +147,10 @@ of a window. On a wide screen each row has its history. In the panel of clients,
 enter shows one client or export by itself, with all of its operations. The
 kernel counts them while they are on the screen, as with --by. For the phases of
 a client's operations, nfscope top listens for 300 ms after each window, as
-nfscope slow does.
+nfscope slow does. Panel 7 has the agent's findings with evidence and advice,
+panel 8 single slow operations while it is on the screen. A screen of 160 columns
+and 50 lines shows several panels; z shows one alone. The mouse chooses panels,
+columns and rows; M leaves it to the terminal, so that it selects text.
 Into a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
 one after another. They are 100 columns wide in a pipe: the least important
 columns go, and … marks a name that is cut. With --wide nothing is left out.

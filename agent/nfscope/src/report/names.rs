@@ -163,6 +163,7 @@ const REPORT: Rule = Object(&[
             ("edges", Number),
             ("phases", Word),
             ("rpc_phases", Word),
+            ("replay", Number),
             ("more", Number),
             ("windows", WINDOWS),
         ]),

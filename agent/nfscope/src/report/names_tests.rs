@@ -51,7 +51,7 @@ fn with_names_everywhere() -> Value {
     json!({
         "windows": {
             "host": "nfs1.corp", "kernel": "6.12.0-alice", "version": "0.1.0", "edges": [0.1, 1.0], "phases": ["cpu"],
-            "rpc_phases": ["queue"], "since": "alice.3", "more": false, "alice": 3,
+            "rpc_phases": ["queue"], "replay": false, "since": "alice.3", "more": false, "alice": 3,
             "windows": [{
                 "at": 100.0, "seconds": 10.0, "lost": 0.0,
                 "ops": [{"version": "4.2", "op": "write", "times": {"count": 3, "sum": 0.5, "buckets": [[1, 3]]}, "errors": 0.0,

@@ -2,12 +2,18 @@
 
 use crate::fixture::busy::{busy, window};
 use crate::fixture::{golden, slow_op, snapshot, status};
+use nfscope_api::slow_line::Line;
 use nfscope_model::{HeldRequest, ProbeState, Snapshot, family};
-use nfscope_tui::{App, Link, Sample, TerminalStyle, View, draw};
+use nfscope_tui::{
+    App, FindingsReport, Key, Link, Sample, Subject, Tab, TerminalStyle, View, draw,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -302,13 +308,168 @@ fn the_marked_row_stays_on_the_screen() {
     }
 }
 
+/// A report of an agent with a finding that is active and one that has cleared.
+fn report() -> FindingsReport {
+    let finding = |kind: &str, summary: &str| {
+        json!({"kind": kind, "severity": "critical", "share": 0.67, "summary": summary,
+            "evidence": [{"text": "61.2 s of waits for the log of /srv/vm", "metric": "m", "value": 1.0, "limit": null},
+                {"text": "log writes take 48.0 ms (p99)\u{1b}[2J", "metric": "m", "value": 1.0, "limit": null}],
+            "advice": ["move the log of /srv/vm to a device that makes a write durable in less than a millisecond, or "
+                .to_owned() + "let clients write asynchronously where losing the last seconds is acceptable"]})
+    };
+    let episode = |kind, summary, ended: Option<f64>| json!({"began": 1.8e9, "ended": ended, "worst_share": 0.7, "finding": finding(kind, summary)});
+    let text = json!({
+        "active": [episode("slow_intent_log", "67 % of request time is spent waiting for the journal", None)],
+        "history": [episode("slow_disk", "40 % of request time was spent waiting for sdb", Some(1.800_000_1e9))],
+        "last_window": null,
+        "worth_unknown": "the model does not match this server",
+    });
+    serde_json::from_value(text).unwrap()
+}
+
+#[test]
+fn a_finding_has_evidence_advice_and_its_past() {
+    let mut app = app();
+    press(&mut app, "7");
+    assert!(!letters(&buffer(&mut app, NO_COLOR, (100, 30))).contains("FINDINGS\n"));
+    app.take_findings(Err("no agent at http://nfs1:9943".into()));
+    let text = letters(&buffer(&mut app, NO_COLOR, (100, 30)));
+    assert!(text.contains("no agent at http://nfs1:9943"), "{text}");
+    app.take_findings(Ok(report()));
+    let text = letters(&buffer(&mut app, NO_COLOR, (100, 40)));
+    println!("{text}");
+    for part in [
+        "SLOW JOURNAL OR INTENT LOG  67.0 %",
+        ": 67 % of request time is spent waiting for the journal",
+        "evidence  61.2 s of waits",
+        "advice    move the log",
+        "WHAT IF",
+        "no estimate: the model does not match this server",
+        "EARLIER",
+        "up to 70.0 %: 40 % of request time was spent waiting for sdb",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Texts are of the agent, and steer no terminal.
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.lines().all(|l| l.chars().count() <= 100));
+}
+
+#[test]
+fn slow_operations_are_rows_with_names_of_their_clients() {
+    let mut app = app();
+    press(&mut app, "8");
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    assert!(
+        text.contains("none so far took 10.0 ms or longer"),
+        "{text}"
+    );
+    let named = |address: &str| (address == "192.0.2.7").then(|| "db1".to_owned());
+    for op in [slow_op("write", 12), slow_op("commit", 300)] {
+        app.take_slow(Ok(Line::Op(Box::new(op))), named);
+    }
+    app.take_slow(Ok(Line::LeftOut { left_out: 7 }), named);
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    println!("{text}");
+    let rows: Vec<_> = text
+        .lines()
+        .filter(|l| l.contains("192.0.2.7 db1"))
+        .collect();
+    assert!(
+        rows[0].contains("300 ms") && rows[1].contains("65.5 kB"),
+        "{text}"
+    );
+    assert!(text.contains("7 left out"), "{text}");
+    press(&mut app, "/db1");
+    app.key(KeyCode::Enter.into());
+    app.take_slow(Err(anyhow::anyhow!("8 listen already")), named);
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    assert!(
+        text.contains("no more come: 8 listen already") && text.contains("db1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_large_screen_has_several_panels() {
+    let mut app = after_ten_windows();
+    app.take_findings(Ok(report()));
+    let large = letters(&buffer(&mut app, NO_COLOR, (200, 60)));
+    golden("screen.200x60.txt", &zoneless(&large));
+    for (keys, has, lacks) in [
+        ("4", " 1 Operations ", None),
+        ("z", "CLIENT ", Some("OPERATION ")),
+        ("z?", "KEYS", Some("CLIENT ")),
+    ] {
+        press(&mut app, keys);
+        let text = letters(&buffer(&mut app, NO_COLOR, (200, 60)));
+        // The line of panels has all names.
+        let below = text.lines().skip(5).collect::<Vec<_>>().join("\n");
+        assert!(below.contains(has.trim()), "{keys}: {text}");
+        assert!(lacks.is_none_or(|l| !below.contains(l)), "{keys}: {text}");
+    }
+}
+
+/// Text without its times of day, which are those of the reader's time zone.
+fn zoneless(text: &str) -> String {
+    let date = text.find("since 20").map(|at| at + "since ".len());
+    let date = date.map(|at| text[at..at + "2027-01-15 08:00:00".len()].to_owned());
+    match date {
+        Some(date) => text.replace(&date, "YYYY-MM-DD HH:MM:SS"),
+        None => text.to_owned(),
+    }
+}
+
+/// Presses the left button on the first cell of this text.
+fn press_on(app: &mut App, text: &str, size: (u16, u16)) {
+    let screen = letters(&buffer(app, NO_COLOR, size));
+    let (y, line) = (screen.lines().enumerate())
+        .find(|(_, l)| l.contains(text))
+        .unwrap_or_else(|| panic!("{text}: {screen}"));
+    let x = line[..line.find(text).unwrap()].chars().count();
+    app.mouse(MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: x as u16,
+        row: y as u16,
+        modifiers: KeyModifiers::NONE,
+    });
+}
+
+#[test]
+fn the_mouse_chooses_panels_columns_and_rows() {
+    let size = (120, 40);
+    let mut app = app();
+    press_on(&mut app, "P99", size);
+    assert_eq!(
+        names(&letters(&buffer(&mut app, NO_COLOR, size))),
+        ["write", "commit", "getattr"]
+    );
+    press_on(&mut app, "P99", size);
+    assert_eq!(
+        names(&letters(&buffer(&mut app, NO_COLOR, size))),
+        ["getattr", "commit", "write"]
+    );
+    press_on(&mut app, "4 Clients", size);
+    assert_eq!(app.tab, Tab::Clients);
+    press_on(&mut app, "/srv/münchen", size);
+    assert_eq!(app.chosen, Some(Subject::Export("/srv/münchen".into())));
+    press_on(&mut app, "/srv/münchen", size);
+    assert_eq!(app.subject, app.chosen);
+    // A panel beside the chosen one, on a large screen.
+    press_on(&mut app, "1 Operations", size);
+    press_on(&mut app, "DEV P50", (200, 60));
+    assert_eq!((app.tab, app.selection.key), (Tab::Operations, Key::P50));
+    press_on(&mut app, " 3 Logs, disks", (200, 60));
+    assert_eq!(app.tab, Tab::Disks);
+}
+
 #[test]
 fn the_help_is_drawn_whole_and_scrolls_to_its_end() {
     let mut app = app();
     press(&mut app, "?");
     golden(
         "screen.help.txt",
-        &letters(&buffer(&mut app, NO_COLOR, (80, 50))),
+        &letters(&buffer(&mut app, NO_COLOR, (80, 56))),
     );
     // Usual screen: the help scrolls to its end.
     buffer(&mut app, NO_COLOR, (80, 24));
@@ -409,7 +570,7 @@ fn every_panel_fits_screens_of_any_size() {
     let mut old = App::default();
     old.take(View::of(&snapshot(3).since(&snapshot(1)), "nfs1"));
     for app in [&mut app(), &mut old, &mut App::default()] {
-        for keys in ["1", "2", "3", "4", "5", "?", "?/", "w"] {
+        for keys in ["1", "2", "3", "4", "5", "7", "8", "?", "?/", "w"] {
             press(app, keys);
             for width in [0, 1, 23, 24, 40, 79, 300] {
                 for height in [0, 1, 4, 5, 7, 8, 13, 14, 100] {
