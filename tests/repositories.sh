@@ -55,7 +55,8 @@ release() {
 signed() {
   (cd $out && gpg --batch --verify SHA256SUMS.asc SHA256SUMS && sha256sum --quiet -c SHA256SUMS) || return
   # Every file but the sums themselves has one.
-  diff <(cd $out && find . -maxdepth 1 -type f ! -name 'SHA256SUMS*' -printf '%f\n' | sort) <(awk '{ print $2 }' $out/SHA256SUMS | sort) || return
+  diff <(cd $out && find . -maxdepth 1 -type f ! -name 'SHA256SUMS*' -printf '%f\n' | sort) \
+    <(awk '{ print $2 }' $out/SHA256SUMS | sort) || return
   grep -q "^# nfscope $version$" $out/NOTES.md && [ "$(wc -l <$out/NOTES.md)" -gt 5 ] && [ "$(grep -c '^## ' $out/NOTES.md)" = 0 ]
 }
 unknown_keys_are_refused() {
@@ -173,17 +174,19 @@ dnf_removes() {
 
 PATH=$cache/packages/tools/bin:$PATH
 chart() {
-  local registry
+  local registry package=$work/nfscope-$version.tgz
   mkdir -p "$work/registry"
   registry=127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: "%s"}\n' "$work/registry" "$registry" >"$work/registry.yml"
   docker-registry serve "$work/registry.yml" >"$work/registry.log" 2>&1 &
   servers+=($!)
   for _ in $(seq 100); do curl -sf "http://$registry/v2/" >/dev/null && break; sleep 0.1; done
-  skopeo copy --dest-tls-verify=false "oci-archive:$out/nfscope-chart-$version-oci.tar" "docker://$registry/charts/nfscope:$version" || return
-  helm pull --plain-http "oci://$registry/charts/nfscope" --version "$version" -d "$work" && cmp "$work/nfscope-$version.tgz" "$out/nfscope-chart-$version.tgz" || return
-  helm show chart "$work/nfscope-$version.tgz" | grep -x "appVersion: $version" || return
-  helm template t "$work/nfscope-$version.tgz" --set nodeSelector.nfs=yes,dashboards.enabled=true,prometheusRule.enabled=true >"$work/chart.yaml" &&
+  skopeo copy --dest-tls-verify=false "oci-archive:$out/nfscope-chart-$version-oci.tar" \
+    "docker://$registry/charts/nfscope:$version" || return
+  helm pull --plain-http "oci://$registry/charts/nfscope" --version "$version" -d "$work" &&
+    cmp "$package" "$out/nfscope-chart-$version.tgz" && helm show chart "$package" | grep -x "appVersion: $version" || return
+  helm template t "$package" --kube-version 1.37.0 --set nodeSelector.nfs=yes,dashboards.enabled=true,prometheusRule.enabled=true \
+    >"$work/chart.yaml" &&
     [ "$(grep -c 'kind: PrometheusRule' "$work/chart.yaml")" = 3 ] &&
     [ "$(grep -c 'grafana_dashboard: "1"' "$work/chart.yaml")" = "$(ls dashboards/grafana/*.json | wc -l)" ]
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """The chart as helm packages it, and in the layout of OCI: chart.py FOLDER TGZ TAR
 
-`helm install NAME TGZ` takes the first, `skopeo copy oci-archive:TAR docker://REGISTRY/nfscope:VERSION` brings the second into a registry, and
-`helm install NAME oci://REGISTRY/nfscope` takes it from there. Making them needs no helm, so that every host that builds packages
-makes the same bytes."""
+`helm install NAME TGZ` takes the first. `skopeo copy oci-archive:TAR docker://REGISTRY/nfscope:VERSION` brings the second into a
+registry, and `helm install NAME oci://REGISTRY/nfscope` takes it from there. Making them needs no helm, so that every host that
+builds packages makes the same bytes."""
 
 import json
 import os

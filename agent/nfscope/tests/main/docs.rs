@@ -422,7 +422,9 @@ fn limits_of_streams_are_those_of_the_agent() {
         ),
         (
             "docs/page.md",
-            format!("At most {MAX_SUBSCRIBERS} such streams run at once, and at most {one} of one address"),
+            format!(
+                "At most {MAX_SUBSCRIBERS} such streams run at once, and at most {one} of one address"
+            ),
         ),
         (
             "docs/breakdown.md",
@@ -433,7 +435,10 @@ fn limits_of_streams_are_those_of_the_agent() {
             format!("at most {MAX_SUBSCRIBERS} clients, {one} of one address"),
         ),
     ] {
-        if !fs::read_to_string(root().join(page)).unwrap().contains(&said) {
+        if !fs::read_to_string(root().join(page))
+            .unwrap()
+            .contains(&said)
+        {
             wrong.push(format!("{page} does not say: {said}"));
         }
     }
