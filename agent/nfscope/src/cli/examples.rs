@@ -200,7 +200,7 @@ A line:
   RARE   asleep for a throttled writer, a daemon's answer, a client that returns
          a delegation, or memory; the JSON has each by its name
   XID    transaction id of the RPC, as in packet captures and traces of the kernel
-The largest of the six times is in colour. `-` means unknown. A narrow terminal shows
+The largest of the six is in colour. `-` means unknown. A narrow terminal shows
 fewer columns. A pipe gets all columns, and … marks a name of which only 40
 letters are shown. --wide cuts nothing; --json never does.
 
