@@ -29,7 +29,7 @@ OF_A_SERVER = re.compile(r"nfscope (agent|stuck|attach|detach|slow)\b|--at |--fi
 # Commands that run until they are stopped.
 ENDLESS = re.compile(r"nfscope (top|slow|agent|demo)\b|baseline open")
 # Codes other than 0 that a command's page explains.
-CODES = {"check": {1, 3}, "doctor": {3}, "stuck": {2}, "baseline compare": {3, 5}, "baseline changes": {3}}
+CODES = {"check": {1, 3}, "doctor": {1, 3}, "stuck": {2}, "baseline compare": {3, 5}, "baseline changes": {3}}
 SECONDS = 240
 STORE = "/var/lib/nfscope/baselines.db"
 
@@ -103,22 +103,29 @@ def answers(path="/-/ready"):
 
 
 def run(command):
-    """Code, output and errors; `None` for a command that was stopped because it never ends."""
+    """Code, output and errors. A command that never ends is stopped when it has printed something, and has no code."""
     endless = ENDLESS.search(command)
-    with subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                          text=True) as process:
-        try:
-            out, errors = process.communicate(timeout=12 if endless else SECONDS)
-            return process.returncode, out, errors
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            try:
-                out, errors = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                out, errors = process.communicate()
-                return -9, out, errors
-            return (None if endless else -9), out, errors
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        with subprocess.Popen(shlex.split(command), stdout=out, stderr=errors, stdin=subprocess.DEVNULL) as process:
+            began = time.monotonic()
+            while process.poll() is None and time.monotonic() - began < SECONDS:
+                if endless and os.fstat(out.fileno()).st_size + os.fstat(errors.fileno()).st_size > 0:
+                    break
+                time.sleep(0.1)
+            ends = process.poll() is not None
+            if not ends:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(60)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    endless = None
+            code = process.wait()
+        texts = []
+        for file in (out, errors):
+            file.seek(0)
+            texts.append(file.read())
+    return (code if ends else None if endless else "stopped"), *texts
 
 
 def forget():
@@ -132,15 +139,15 @@ def main():
     if os.path.exists(STORE):
         sys.exit(f"docs: {STORE} is there: this host is no clean one, and its recordings would be removed")
     if not answers():
-        demo = subprocess.Popen(["nfscope", "demo"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for _ in range(600):
-            if answers() or demo.poll() is not None:
-                break
-            time.sleep(0.1)
-        if not answers():
-            sys.exit(f"docs: nfscope demo does not answer: {demo.poll()} {demo.stderr.read() if demo.poll() is not None else ''}")
+        demo = subprocess.Popen(["nfscope", "demo"], stdout=subprocess.DEVNULL)
     done, left_out = 0, []
     try:
+        began = time.monotonic()
+        while demo and not answers():
+            if demo.poll() is not None or time.monotonic() - began > SECONDS:
+                print(f"docs: nfscope demo does not answer (exit code {demo.poll()})")
+                return 1
+            time.sleep(0.2)
         for page in PAGES:
             made = set()
             forget()
