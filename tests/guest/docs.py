@@ -114,7 +114,7 @@ def run(command):
                 time.sleep(0.1)
             ends = process.poll() is not None
             if not ends:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 try:
                     process.wait(60)
                 except subprocess.TimeoutExpired:
@@ -174,7 +174,7 @@ def main():
     finally:
         forget()
         if demo:
-            demo.send_signal(signal.SIGINT)
+            demo.send_signal(signal.SIGTERM)
             demo.wait()
     print("docs: left out, because they are of other hosts, other programs or a server's kernel:")
     for where in left_out:
