@@ -191,7 +191,8 @@ Examples:
   nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
 
 A line:
-  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK INODE EXPORT
+  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK RARE INODE
+  XID EXPORT
   SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
   TOTAL  execution time of the operation on the server; it consists of
   CPU    time on a CPU
@@ -199,12 +200,15 @@ A line:
   LOG    asleep until the journal or intent log was durable
   DISK   asleep for block I/O outside the log
   LOCK   other waits: locks, other threads, anything that is not named
-The largest of the five is in colour. `-` means unknown. A narrow terminal shows
+  RARE   asleep for a throttled writer, a daemon's answer, a client that returns
+         a delegation, or memory; the JSON has each by its name
+  XID    transaction id of the RPC, as in packet captures and traces of the kernel
+The largest of the six is in colour. `-` means unknown. A narrow terminal shows
 fewer columns. A pipe gets all columns, and … marks a name of which only 40
 letters are shown. --wide cuts nothing; --json never does.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
+  time client version op export dataset (ZFS only) inode path (illumos only) xid bytes stability
   status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such

@@ -78,8 +78,9 @@ fn with_nearest(mut mistake: clap::Error) -> clap::Error {
         _ => return mistake,
     };
     let mut within = Cli::command();
-    // Words before the mistyped one select its parent, as in `baseline recrod`.
-    for arg in std::env::args().skip(1).take_while(|arg| *arg != typed) {
+    // Words before the mistyped one select its parent, as in `baseline recrod`. `help` has the names of all commands.
+    let before = std::env::args().skip(1).take_while(|arg| *arg != typed);
+    for arg in before.skip_while(|arg| arg == "help") {
         match within.find_subcommand(&arg) {
             Some(command) => within = command.clone(),
             None => return mistake,

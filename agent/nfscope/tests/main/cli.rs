@@ -80,6 +80,7 @@ fn an_unknown_flag_names_the_nearest() {
         (&["baseline", "recrod"][..], "'record'"),
         (&["baseline", "lsit"], "'list'"),
         (&["workload", "rnu"], "'run'"),
+        (&["help", "tops"], "'top'"),
         (&["top", "--jsno"], "'--json'"),
         (&["top", "--intreval", "1s"], "'--interval'"),
         (&["stuck", "--ovre", "1s"], "'--over'"),

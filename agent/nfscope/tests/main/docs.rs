@@ -4,6 +4,10 @@ use crate::fixture::root;
 use clap::Parser;
 use clap::error::ErrorKind;
 use nfscope::cli::Cli;
+use nfscope_model::family;
+use nfscope_serve::http::PEER_STREAMS;
+use nfscope_serve::service::breakdown_listeners::MAX_LISTENERS;
+use nfscope_serve::service::slow_subscribers::MAX_SUBSCRIBERS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -368,6 +372,119 @@ fn paths_in_pages_exist() {
             }
         }
     }
+    none(&wrong);
+}
+
+/// Returns true for a family of the table, a series of a histogram, and the beginning of several names (`nfscope_nfs4_`).
+fn is_metric(name: &str) -> bool {
+    let find = |name: &str| family::ALL.iter().find(|f| f.name == name);
+    let series = ["_bucket", "_count", "_sum"].iter().any(|part| {
+        let family = name.strip_suffix(part).and_then(find);
+        family.is_some_and(|f| matches!(f.kind, family::Kind::Histogram(_)))
+    });
+    series || find(name).is_some() || name.ends_with('_')
+}
+
+#[test]
+fn metrics_exist() {
+    let variables = "deploy/ansible/roles/nfscope/defaults/main.yml";
+    let variables = fs::read_to_string(root().join(variables)).unwrap();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for page in pages() {
+        for (_, line) in &page.lines {
+            // Recorded series have colons; they are no names of the agent.
+            let part = |c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c));
+            for name in line.split(part).filter(|n| n.starts_with("nfscope_")) {
+                let file = name.starts_with("nfscope_0");
+                if file || variables.contains(&format!("{name}:")) {
+                    continue;
+                }
+                seen += 1;
+                if !is_metric(name.trim_end_matches(':')) {
+                    wrong.push(format!("{}: {name}", page.path.display()));
+                }
+            }
+        }
+    }
+    none(&wrong);
+    assert!(seen > 100, "only {seen} metrics found");
+}
+
+#[test]
+fn limits_of_streams_are_those_of_the_agent() {
+    let one = PEER_STREAMS;
+    let mut wrong = Vec::new();
+    for (page, said) in [
+        (
+            "docs/install.md",
+            format!("at most {MAX_SUBSCRIBERS} listeners at once, {one} of them from one address"),
+        ),
+        (
+            "docs/page.md",
+            format!(
+                "At most {MAX_SUBSCRIBERS} such streams run at once, and at most {one} of one address"
+            ),
+        ),
+        (
+            "docs/breakdown.md",
+            format!("At most {MAX_LISTENERS} listen at once, and {one} from one address"),
+        ),
+        (
+            "docs/commands.md",
+            format!("at most {MAX_SUBSCRIBERS} clients, {one} of one address"),
+        ),
+    ] {
+        if !fs::read_to_string(root().join(page))
+            .unwrap()
+            .contains(&said)
+        {
+            wrong.push(format!("{page} does not say: {said}"));
+        }
+    }
+    none(&wrong);
+}
+
+/// Release of the workspace.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn every_file_names_the_same_release() {
+    for (file, line) in [
+        ("CHANGELOG.md", format!("\n## {RELEASE}, ")),
+        (
+            "deploy/helm/nfscope/Chart.yaml",
+            format!("\nversion: {RELEASE}\nappVersion: \"{RELEASE}\"\n"),
+        ),
+        (
+            "deploy/ansible/roles/nfscope/defaults/main.yml",
+            format!("\nnfscope_version: {RELEASE}\n"),
+        ),
+        ("docs/install.md", format!("nfscope_{RELEASE}-1_amd64.deb")),
+        ("README.md", format!("nfscope_{RELEASE}-1_amd64.deb")),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&line), "{file} does not have {line:?}");
+    }
+}
+
+/// Releases with a section of their own in CHANGELOG.md.
+fn releases() -> Vec<String> {
+    let changes = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let sections = changes.lines().filter_map(|l| l.strip_prefix("## "));
+    sections
+        .map(|s| s.split([',', ' ']).next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn families_name_a_release_that_exists() {
+    let releases = releases();
+    let wrong: Vec<_> = family::ALL
+        .iter()
+        .filter(|f| !releases.iter().any(|r| r == f.since))
+        .map(|f| format!("{} since {}", f.name, f.since))
+        .collect();
     none(&wrong);
 }
 

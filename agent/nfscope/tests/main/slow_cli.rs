@@ -266,6 +266,44 @@ fn an_unread_pipe_does_not_keep_slow_from_ending() {
 }
 
 #[test]
+fn the_help_names_every_column_of_a_line() {
+    let help = stdout(&nfscope(&["--help"]).output().unwrap());
+    let (_, line) = help.split_once("A line:\n").unwrap();
+    let names = line.lines().take(2).flat_map(str::split_whitespace);
+    let heading = Table::default().heading(WIDE).unwrap();
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        heading.split_whitespace().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_server_that_is_no_agent_is_not_called_an_older_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        // The stream, and then the snapshot that an older agent would have.
+        for _ in 0..2 {
+            let (mut s, _) = listener.accept().unwrap();
+            let request = BufReader::new(&s).lines();
+            assert!(request.map_while(Result::ok).any(|l| l.is_empty()));
+            s.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let o = nfscope(&["--url", &url]).output().unwrap();
+    server.join().unwrap();
+    assert_eq!(o.status.code(), Some(1));
+    assert!(
+        stderr(&o).starts_with(&format!(
+            "error: {url} does not answer like an nfscope agent"
+        )),
+        "{}",
+        stderr(&o)
+    );
+}
+
+#[test]
 fn a_refusal_of_the_agent_is_quoted_and_its_end_is_an_error() {
     let refusing = Fake::new();
     refusing.slow.lock().unwrap().refuses = Some("no room for a ring");
