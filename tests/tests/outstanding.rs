@@ -86,7 +86,7 @@ pub fn a_lock_that_is_held(server: &Server, agent: &Agent) -> Result<()> {
         Ok(found.then_some(d))
     });
     polls.kill()?;
-    // A repetition between the readings of two tables is in one of them alone. Nobody asks now.
+    // A repetition between the readings of two tables is in one of them alone. No client asks now.
     let counts = || -> Result<_> {
         let w = agent.snapshot()?.since(&before);
         let in_all = w.delta.value(&family::OP_ERRORS, ["4.0", "lock", "denied"]);

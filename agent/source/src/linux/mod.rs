@@ -65,7 +65,7 @@ pub fn start(options: &Options) -> anyhow::Result<Box<dyn Source>> {
         shared.without_books();
     }
     let probes = probes::planned(options);
-    let mut probes = Probes::of(attach::attach(probes, &facts, &shared));
+    let mut probes = Probes::join(attach::attach(probes, &facts, &shared));
     if !options.late_attach {
         for s in probes.states.iter_mut().filter(|s| s.state.may_come()) {
             s.fix = "restart the agent once that is there, or allow late attach".into();
@@ -135,7 +135,7 @@ pub fn exports() -> Vec<Exported> {
 pub fn check() -> Report {
     let facts = Facts::gather();
     let shared = Shared::create(Options::default().max_pairs);
-    let probes = Probes::of(attach::attach(probes::all_in_order(), &facts, &shared));
+    let probes = Probes::join(attach::attach(probes::all_in_order(), &facts, &shared));
     let can = nfscope_model::probe::times_operations(&probes.states);
     let whole = probes
         .states

@@ -49,7 +49,7 @@ pub struct Probes {
 
 impl Probes {
     /// Joins the results of attaching. Probes attach in the opposite order of the table.
-    pub fn of(attached: Vec<Attached>) -> Probes {
+    pub fn join(attached: Vec<Attached>) -> Probes {
         let (mut loaded, mut states) = (BTreeMap::new(), Vec::new());
         for (probe, l, mut s) in attached {
             loaded.extend(l.map(|l| (probe.word, l)));

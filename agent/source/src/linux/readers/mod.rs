@@ -27,7 +27,7 @@ use nfscope_model::{Snapshot, family};
 use nfsd::Nfsd;
 use std::time::Instant;
 
-/// What readers look at beside their own state.
+/// Agent and host, as readers see them beside their own state.
 #[derive(Clone, Copy)]
 pub struct Here<'a> {
     pub options: &'a Options,
