@@ -1,6 +1,6 @@
 //! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
 
-use crate::attribution::io_behind_log_is_known;
+use crate::attribution::{io_behind_log_is_known, slowness_of_disks_is_known};
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::by_client::{self, Mostly};
 use crate::rules::context::{Context, RuleResult};
@@ -57,7 +57,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let sync = SyncWrites::of(b);
     let share = share_of(context, &sync);
-    let disk_is_known = b.export_devices.is_some()
+    let disk_is_known = slowness_of_disks_is_known(b)
         || share >= BEGIN_SHARE
         || share_if_disks_are_quick(context, &sync) - share < LITTLE_SHARE;
     let is_active = context.active.contains(&Kind::SmallSyncWrites);
