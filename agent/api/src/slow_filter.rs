@@ -197,7 +197,10 @@ mod tests {
                 "min_latnecy=1s",
                 "unknown parameter `min_latnecy`; did you mean `min_latency`?",
             ),
-            ("x=1", "unknown parameter `x`; did you mean `op`?"),
+            (
+                "x=1",
+                "unknown parameter `x`; known are min_latency, op, client, limit",
+            ),
             (
                 "longest=1s",
                 "unknown parameter `longest`; known are min_latency, op, client, limit",

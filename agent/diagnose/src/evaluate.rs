@@ -161,7 +161,9 @@ fn usual(kind: Kind, context: &Context, before: &[Finding]) -> Option<Evidence> 
     }
     let said = |f: &Finding| f.evidence.iter().any(|e| e.text == NOT_USUAL);
     let info = &f::OP_DURATION.info;
-    (!before.iter().any(said)).then(|| {
+    // Without a timed operation nothing could be usual.
+    let timed = !context.breakdown.ops.is_empty();
+    (timed && !before.iter().any(said)).then(|| {
         evidence(
             info,
             context.breakdown.residence,

@@ -21,6 +21,8 @@ pub struct ExportIo {
 impl ExportIo {
     /// Bytes of a window, for the devices that exports lie on; `None` if the kernel does not account I/O to threads.
     pub fn of(w: &Window, devices: &HashMap<String, String>) -> Option<ExportIo> {
+        // Bytes of devices that are not measured are no zero.
+        numbers(w, &f::BLOCK_BYTES).next()?;
         // A mapped device with requests (multipath) passes each of them on to a path, whose bytes count.
         let counts = |device: &str| devices.contains_key(device) && !device.starts_with("dm-");
         let of_devices = |wanted: &str| {

@@ -228,7 +228,7 @@ fn the_mouse_presses_what_is_drawn_and_scrolls_three_lines() {
         ],
         ..Extent::default()
     };
-    let mut event = |app: &mut App, kind, column, row| {
+    let event = |app: &mut App, kind, column, row| {
         app.fit(Extent {
             scroll: app.scroll,
             ..extent.clone()
