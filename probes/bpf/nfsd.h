@@ -135,19 +135,32 @@ struct slow_count {
 	u64 left_out;
 };
 
+/* Numbers that slow_event.offset and slow_event.length hold. */
+enum slow_asks {
+	ASKS_NOTHING, /* the operation has no such argument, or it is not to be had */
+	ASKS_RANGE, /* offset and length of a READ, WRITE or COMMIT */
+	ASKS_SIZE, /* offset is the size that a SETATTR, CREATE or OPEN sets */
+};
+
 /* An operation that took longer than slow_want.over_ns. */
 struct slow_event {
 	u64 end_ns; /* CLOCK_MONOTONIC */
 	u64 ns;
 	u64 wait_ns[ALL_WAITS];
 	u64 client[2];
+	u64 offset;
+	u32 length;
+	enum slow_asks asks;
 	u32 row;
 	u32 status;
 	u32 bytes;
 	u32 stability;
 	u32 handle_size; /* of its file handle; 0: none, or not to be had */
+	u32 other_size; /* of the handle in `other` */
 	u32 xid; /* RFC 5531, big-endian; 0: not to be had */
+	u32 unused;
 	u8 handle[HANDLE_BYTES];
+	u8 other[HANDLE_BYTES]; /* NFSv3: the file that a LOOKUP found or a CREATE made; the target of a RENAME or LINK */
 };
 
 /* Dimensions by which operations are grouped, as bits; a file includes its export. */

@@ -135,7 +135,7 @@ map_types! {
     /// `log_row.h` is the same for every log.
     jbd2: log_event, log_row;
     lockd: lockd_client_key, lockd_procedure;
-    nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_row, breakdown_want, client_answer_key, client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_count,
+    nfsd: breakdown_by, breakdown_count, breakdown_key, breakdown_row, breakdown_want, client_answer_key, client_key, client_row, error_key, event, held_op, op_row, op_times, pending, pool_now, pool_row, request_record, session_row, slow_asks, slow_count,
         slow_event, slow_want, state_client, state_client_key, state_key, state_kind, state_laundry, state_recall, state_row, table_shape, time_hist, transport_counts, transports_now, unacked, upcall_row, version, version_row;
     zfs: zfs_dataset_key, zfs_dataset_now, zfs_device_key, zfs_event, zfs_layout, zfs_pool_key, zfs_pool_now, zfs_pool_row;
 }

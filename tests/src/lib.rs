@@ -86,5 +86,5 @@ pub use names::{OP4, PROC3};
 pub use paths::{lab_program, nfscope_program, target_dir};
 pub use server::Server;
 pub use skip::skip;
-pub use slow::{SlowLine, SlowOp};
+pub use slow::{SlowArguments, SlowLine, SlowOp};
 pub use threads::ThreadTimes;

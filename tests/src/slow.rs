@@ -38,6 +38,20 @@ pub struct SlowOp {
     pub status: String,
     pub duration_seconds: f64,
     pub phases_seconds: Option<BTreeMap<String, f64>>,
+    pub arguments: Option<SlowArguments>,
+}
+
+/// Arguments of an operation. An unknown field is an error.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "docs/ has the fields of the line")]
+pub struct SlowArguments {
+    pub handle: Option<String>,
+    pub other_handle: Option<String>,
+    pub offset: Option<u64>,
+    pub length: Option<u32>,
+    pub size: Option<u64>,
+    pub status_code: Option<u32>,
 }
 
 impl SlowLine {

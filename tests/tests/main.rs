@@ -43,6 +43,7 @@ mod vm_lab;
 mod vm_prometheus;
 mod vm_scenarios;
 mod vm_ssd_log;
+mod vm_trace;
 mod vm_versions;
 mod windows;
 mod words;

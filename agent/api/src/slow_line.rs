@@ -1,6 +1,6 @@
 //! One line of NDJSON, as `/slow` sends it and `nfscope slow --json` prints it.
 
-use nfscope_model::{OpPhases, SlowOp};
+use nfscope_model::{OpArguments, OpPhases, SlowOp};
 use nfscope_text::timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -74,6 +74,8 @@ struct Wire {
     duration: Duration,
     #[serde(rename = "phases_seconds", with = "phases")]
     phases: Option<OpPhases>,
+    #[serde(default, skip_serializing_if = "OpArguments::is_empty")]
+    arguments: OpArguments,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -76,10 +76,12 @@ pub fn evidence(sample: &[SlowOp]) -> Option<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nfscope_model::OpArguments;
     use std::time::SystemTime;
 
     fn op(client: &str, op: &str, bytes: Option<u64>, stability: Option<&str>) -> SlowOp {
         SlowOp {
+            arguments: OpArguments::default(),
             at: SystemTime::UNIX_EPOCH,
             client: client.parse().ok(),
             version: "3".into(),

@@ -3,13 +3,15 @@
 #![forbid(unsafe_code)]
 
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension};
-use nfscope_model::{OpPhases, ProbeState, ProbeStatus, SlowBatch, SlowFilter, SlowOp, Snapshot};
+use nfscope_model::{OpArguments, OpPhases, ProbeState, ProbeStatus, SlowBatch, SlowFilter};
+use nfscope_model::{SlowOp, Snapshot};
 use nfscope_source::Source;
 use std::time::{Duration, SystemTime};
 
 /// A WRITE of 64 KiB that waited for the log.
 pub fn op() -> SlowOp {
     SlowOp {
+        arguments: OpArguments::default(),
         at: SystemTime::UNIX_EPOCH + Duration::from_micros(1_795_254_420_123_456),
         client: "192.0.2.7".parse().ok(),
         version: "4.2".into(),

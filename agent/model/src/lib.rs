@@ -31,7 +31,7 @@ pub use held_request::HeldRequest;
 pub use histogram::{Histogram, Sparse};
 pub use probe::{ProbeState, ProbeStatus};
 pub use scheme::Scheme;
-pub use slow_op::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+pub use slow_op::{OpArguments, OpPhases, SlowBatch, SlowFilter, SlowOp};
 pub use snapshot::{Sample, Series, Snapshot, Window};
 pub use stuck_requests::{HeldRequests, Laundromat};
 pub use unacknowledged::Unacknowledged;

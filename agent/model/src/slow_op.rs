@@ -1,5 +1,6 @@
 //! Slow operations: single events, unlike all other data of a source.
 
+use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
@@ -47,6 +48,66 @@ pub struct SlowOp {
     pub duration: Duration,
     /// Execution time by phase; `None` where this host cannot split it.
     pub phases: Option<OpPhases>,
+    /// Arguments, as far as the probes know them, and the status as a number.
+    pub arguments: OpArguments,
+}
+
+/// Arguments of an operation that say where in which file it works, and its status as a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpArguments {
+    /// Hash of the file handle: the argument of an NFSv3 procedure, the current file handle when an NFSv4 operation ends.
+    #[serde(default, with = "hash", skip_serializing_if = "Option::is_none")]
+    pub handle: Option<u64>,
+    /// Hash of a second file handle of an NFSv3 procedure: the file that LOOKUP found or that CREATE, MKDIR, SYMLINK or MKNOD made; the
+    /// target directory of RENAME and LINK.
+    #[serde(default, with = "hash", skip_serializing_if = "Option::is_none")]
+    pub other_handle: Option<u64>,
+    /// First byte of a READ, WRITE or COMMIT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Bytes that a READ, WRITE or COMMIT asks for. A COMMIT of 0 bytes is for all of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u32>,
+    /// Size that a SETATTR, CREATE or OPEN sets, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Number of the status, 0 for success.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub status_code: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl OpArguments {
+    /// Returns true if nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == OpArguments::default()
+    }
+}
+
+/// Hashes in JSON: text with sixteen hexadecimal digits, because programs that read numbers as floating point would round them.
+mod hash {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(hash: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        match hash {
+            Some(hash) => to.collect_str(&format_args!("{hash:016x}")),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(from)? else {
+            return Ok(None);
+        };
+        let hexadecimal = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let hash = u64::from_str_radix(&text, 16).ok().filter(|_| hexadecimal);
+        let wrong = || D::Error::custom(format!("`{text}` is no hash: sixteen hexadecimal digits"));
+        hash.map(Some).ok_or_else(wrong)
+    }
 }
 
 /// The phases of one operation; they add up to its duration.

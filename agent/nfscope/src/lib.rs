@@ -18,6 +18,7 @@ pub mod report;
 pub mod slow;
 pub mod stuck;
 pub mod top;
+pub mod trace;
 #[cfg(test)]
 mod unknown_tests;
 pub mod versions;

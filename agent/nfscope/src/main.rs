@@ -7,7 +7,7 @@ use nfscope::check::summary;
 use nfscope::cli::{Cli, Command, Probes};
 use nfscope::{
     agent, baseline, check, demo, diagnose, doctor, experiment, fleet, mcp, metrics, path, report,
-    slow, stuck, top, versions, what_if, workload,
+    slow, stuck, top, trace, versions, what_if, workload,
 };
 use nfscope_agent_client::access::{self, Access};
 use nfscope_agent_client::{control, settings};
@@ -130,6 +130,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             print(&text)?;
             return Ok(code.into());
         }
+        Command::Trace(args) => print(&trace::run(&args.command)?)?,
         Command::Versions(args) => {
             let (text, code) = versions::run(&args)?;
             print(&text)?;

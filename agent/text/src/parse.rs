@@ -23,7 +23,7 @@ const UNITS: [(&str, u64); 8] = [
 
 /// Highest rate of slow operations. Each event costs the thread that serves NFS some microseconds, and the agent that passes it on even
 /// more.
-pub const MAX_EVENTS_PER_SECOND: u32 = 10_000;
+pub const MAX_EVENTS_PER_SECOND: u32 = 1_000_000;
 
 /// Parses a duration within bounds.
 ///

@@ -260,9 +260,35 @@ struct rpc_wait_queue {
 	const char *name; /* CONFIG_SUNRPC_DEBUG or CONFIG_TRACEPOINTS */
 };
 
+struct iattr {
+	unsigned int ia_valid;
+	s64 ia_size;
+};
+
 /* fs/nfsd: arguments and results. */
+struct nfsd4_read {
+	u64 rd_offset;
+	u32 rd_length;
+};
+
+struct nfsd4_commit {
+	u64 co_offset;
+	u32 co_count;
+};
+
+struct nfsd4_setattr {
+	struct iattr sa_iattr;
+};
+
+struct nfsd4_open {
+	u32 op_create;
+	struct iattr op_iattr;
+};
+
 struct nfsd4_write {
+	u64 wr_offset;
 	u32 wr_stable_how;
+	u32 wr_buflen;
 	u32 wr_bytes_written;
 };
 
@@ -284,7 +310,11 @@ struct nfsd4_op {
 	u32 opnum;
 	__be32 status;
 	union {
+		struct nfsd4_read read;
 		struct nfsd4_write write;
+		struct nfsd4_commit commit;
+		struct nfsd4_setattr setattr;
+		struct nfsd4_open open;
 		struct nfsd4_sequence sequence;
 	} u;
 };
@@ -325,8 +355,40 @@ struct nfsd4_compoundres {
 	struct nfsd4_compound_state cstate;
 };
 
+struct nfsd3_readargs {
+	u64 offset;
+	u32 count;
+};
+
 struct nfsd3_writeargs {
+	u64 offset;
+	u32 count;
 	int stable;
+};
+
+struct nfsd3_commitargs {
+	u64 offset;
+	u32 count;
+};
+
+struct nfsd3_sattrargs {
+	struct iattr attrs;
+};
+
+struct nfsd3_createargs {
+	struct iattr attrs;
+};
+
+struct nfsd3_renameargs {
+	struct svc_fh tfh;
+};
+
+struct nfsd3_linkargs {
+	struct svc_fh tfh;
+};
+
+struct nfsd3_diropres {
+	struct svc_fh fh;
 };
 
 struct nfsd3_writeres {

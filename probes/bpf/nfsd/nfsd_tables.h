@@ -5,10 +5,15 @@
 
 #define NFS_PROGRAM 100003
 #define NFSACL_PROGRAM 100227
+#define NFSPROC3_SETATTR 2
 #define NFSPROC3_LOOKUP 3 /* then ACCESS, READLINK */
 #define NFSPROC3_READLINK 5
 #define NFSPROC3_READ 6
 #define NFSPROC3_WRITE 7
+#define NFSPROC3_CREATE 8 /* then MKDIR, SYMLINK, MKNOD */
+#define NFSPROC3_MKNOD 11
+#define NFSPROC3_RENAME 14
+#define NFSPROC3_LINK 15
 #define NFSPROC3_COMMIT 21
 #define NFSPROC4_COMPOUND 1
 #define OP_ACCESS 3
@@ -27,6 +32,7 @@
 #define OP_RESTOREFH 31
 #define OP_SAVEFH 32
 #define OP_WRITE 38
+#define OP_SETATTR 34
 #define OP_SEQUENCE 53
 #define OP_READ_PLUS 68
 #define INLINE_OPS 8 /* struct nfsd4_compoundargs, iops */

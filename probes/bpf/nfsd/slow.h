@@ -45,12 +45,114 @@ static __always_inline bool slow_allowed(u64 now)
 #endif
 }
 
+/* The raw object knows no types of nfsd, and the bench has no subscriber. */
+#if !defined(NFSCOPE_RAW) && !defined(NFSCOPE_BENCH)
+#define KNOWS_ARGUMENTS
+#endif
+
+/* Copies a file handle, at most HANDLE_BYTES of it. Returns its size; 0 if it cannot be read. */
+static __always_inline u32 slow_handle(u64 handle, u8 *to)
+{
+	u32 size = handle ? load32((void *)handle) : 0;
+
+	return size > HANDLE_BYTES || bpf_probe_read_kernel(to, HANDLE_BYTES, (void *)(handle + 4)) ? 0 : size;
+}
+
+/* Address of a second file handle: see slow_event.other. 0 without one. */
+static __always_inline u64 slow_other(struct request_record *r, u32 status)
+{
+#ifdef KNOWS_ARGUMENTS
+	/* Pointers of their own: ADDRESS() would relocate the record's field, too. */
+	struct nfsd3_renameargs *rename = (void *)r->argp;
+	struct nfsd3_linkargs *link = (void *)r->argp;
+	struct nfsd3_diropres *found = (void *)r->resp;
+
+	if (r->version != V3 || r->row >= ROW_ACL)
+		return 0;
+	if (r->row == NFSPROC3_RENAME)
+		return (u64)ADDRESS(rename->tfh.fh_handle);
+	if (r->row == NFSPROC3_LINK)
+		return (u64)ADDRESS(link->tfh.fh_handle);
+	if (!status && (r->row == NFSPROC3_LOOKUP || (r->row >= NFSPROC3_CREATE && r->row <= NFSPROC3_MKNOD)))
+		return (u64)ADDRESS(found->fh.fh_handle);
+#endif
+	return 0;
+}
+
+#define ATTR_SIZE (1 << 3)
+
+/* Reads the range that the operation asks for, or the size that it sets. */
+static __always_inline void slow_arguments(struct request_record *r, struct slow_event *e)
+{
+#ifdef KNOWS_ARGUMENTS
+	u64 offset = 0, length = 0, attributes = 0;
+#endif
+
+	e->asks = ASKS_NOTHING;
+	e->offset = 0;
+	e->length = 0;
+#ifdef KNOWS_ARGUMENTS
+	if (r->version == V3) {
+		struct nfsd3_readargs *read = (void *)r->argp;
+		struct nfsd3_writeargs *write = (void *)r->argp;
+		struct nfsd3_commitargs *commit = (void *)r->argp;
+		struct nfsd3_sattrargs *set = (void *)r->argp;
+		struct nfsd3_createargs *create = (void *)r->argp;
+
+		if (r->row == NFSPROC3_READ) {
+			offset = (u64)ADDRESS(read->offset);
+			length = (u64)ADDRESS(read->count);
+		} else if (r->row == NFSPROC3_WRITE) {
+			offset = (u64)ADDRESS(write->offset);
+			length = (u64)ADDRESS(write->count);
+		} else if (r->row == NFSPROC3_COMMIT) {
+			offset = (u64)ADDRESS(commit->offset);
+			length = (u64)ADDRESS(commit->count);
+		} else if (r->row == NFSPROC3_SETATTR) {
+			attributes = (u64)ADDRESS(set->attrs);
+		} else if (r->row == NFSPROC3_CREATE) {
+			attributes = (u64)ADDRESS(create->attrs);
+		}
+	} else if (r->compound && r->ops) {
+		struct nfsd4_op *o = (void *)(r->ops + (u64)r->nops * bpf_core_type_size(struct nfsd4_op));
+		u32 num = load32(ADDRESS(o->opnum));
+
+		if (num == OP_READ || num == OP_READ_PLUS) {
+			offset = (u64)ADDRESS(o->u.read.rd_offset);
+			length = (u64)ADDRESS(o->u.read.rd_length);
+		} else if (num == OP_WRITE) {
+			offset = (u64)ADDRESS(o->u.write.wr_offset);
+			length = (u64)ADDRESS(o->u.write.wr_buflen);
+		} else if (num == OP_COMMIT) {
+			offset = (u64)ADDRESS(o->u.commit.co_offset);
+			length = (u64)ADDRESS(o->u.commit.co_count);
+		} else if (num == OP_SETATTR) {
+			attributes = (u64)ADDRESS(o->u.setattr.sa_iattr);
+		} else if (num == OP_OPEN && load32(ADDRESS(o->u.open.op_create)) == 1 /* OPEN4_CREATE */) {
+			attributes = (u64)ADDRESS(o->u.open.op_iattr);
+		}
+	}
+	if (attributes) {
+		struct iattr *a = (void *)attributes;
+
+		if (load32(ADDRESS(a->ia_valid)) & ATTR_SIZE) {
+			e->offset = load64(ADDRESS(a->ia_size));
+			e->asks = ASKS_SIZE;
+		}
+	} else if (offset) {
+		e->offset = load64((void *)offset);
+		e->length = load32((void *)length);
+		e->asks = ASKS_RANGE;
+	}
+#endif
+}
+
 POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns, u32 status)
 {
-	u64 now = bpf_ktime_get_ns(), handle, left = ns;
+	u64 now = bpf_ktime_get_ns(), left = ns;
 	struct svc_rqst *rqst;
 	struct slow_event *e;
-	u32 first = 0, size, word = row / 64;
+	u32 first = 0, word = row / 64;
 	void *ring;
 
 	barrier_var(word);
@@ -95,11 +197,10 @@ POINTERS_VERIFIED_ONCE int slow_report(struct request_record *r, u32 row, u64 ns
 	e->status = status;
 	e->bytes = r->io_bytes;
 	e->stability = r->stability;
-	handle = handle_of(r);
-	size = handle ? load32((void *)handle) : 0;
-	if (size > HANDLE_BYTES || bpf_probe_read_kernel(e->handle, sizeof(e->handle), (void *)(handle + 4)))
-		size = 0;
-	e->handle_size = size;
+	e->handle_size = slow_handle(handle_of(r), e->handle);
+	e->other_size = slow_handle(slow_other(r, status), e->other);
+	e->unused = 0;
+	slow_arguments(r, e);
 	rqst = (void *)r->rqst;
 	e->xid = bpf_core_field_exists(rqst->rq_xid) ? load32(ADDRESS(rqst->rq_xid)) : 0;
 	/* No wake-up: user space polls twenty times a second. */

@@ -4,6 +4,7 @@ use super::Command;
 use super::access::AccessArgs;
 use crate::baseline::cli::BaselineCommand;
 use crate::experiment::cli::ExperimentCommand;
+use crate::trace::cli::TraceCommand;
 use crate::workload::cli::WorkloadCommand;
 use nfscope_api::address::Whom;
 
@@ -59,6 +60,10 @@ impl Command {
                 WorkloadCommand::Run(args) if args.record.is_some() => {
                     (&mut args.url, &args.access)
                 }
+                _ => return None,
+            },
+            Command::Trace(args) => match &mut args.command {
+                TraceCommand::Record(args) => (&mut args.url, &args.access),
                 _ => return None,
             },
             _ => return None,

@@ -204,6 +204,8 @@ A JSON object is one line; unknown values are null:
   time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
   status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
+  arguments {handle other_handle (hashes) offset length size status_code}, those
+  that are known
 A line {\"left_out\":N} says that N more operations happened since the last such
 line.
 

@@ -135,6 +135,8 @@ pub enum Command {
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
     Workload(crate::workload::cli::WorkloadArgs),
+    /// Record the operations of a server's real load, and replay them on another server
+    Trace(crate::trace::cli::TraceArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
     Versions(crate::versions::cli::VersionsArgs),
     /// Answer assistants over standard input and output, by the Model Context Protocol; reads only

@@ -198,7 +198,7 @@ fn hung_up() -> bool {
 }
 
 /// Has SIGINT and SIGTERM end the output in order, and soon.
-fn stop_on_signals(events: &EventSender<SlowEvent>) -> std::io::Result<()> {
+pub(crate) fn stop_on_signals(events: &EventSender<SlowEvent>) -> std::io::Result<()> {
     // Before the thread exists: from here on no signal kills.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     events.spawn(

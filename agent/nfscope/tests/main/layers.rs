@@ -7,7 +7,7 @@ use std::fs;
 use toml::Table;
 
 /// Crates by folder, lowest layer first, each with those of ours that it may use.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("probes", &[]),
     ("agent/model", &[]),
     ("agent/text", &["nfscope-model"]),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ),
     // For tests of the crates below this line.
     ("agent/example", &["nfscope-model", "nfscope-source"]),
+    ("agent/trace", &["nfscope-model"]),
     (
         "agent/api",
         &[
@@ -89,6 +90,7 @@ const CRATES: [(&str, &[&str]); 16] = [
             "nfscope-source",
             "nfscope-stats",
             "nfscope-text",
+            "nfscope-trace",
             "nfscope-tui",
             "nfscope-whatif",
         ],

@@ -47,6 +47,7 @@ mod stream;
 mod stuck_cli;
 mod table;
 mod terminal;
+mod trace_record;
 mod undecided;
 mod verdicts;
 mod what_if;

@@ -185,6 +185,7 @@ impl Source for Known {
     fn take_slow(&mut self) -> SlowBatch {
         SlowBatch {
             ops: vec![SlowOp {
+                arguments: nfscope_model::OpArguments::default(),
                 at: SystemTime::now(),
                 client: "192.0.2.2".parse().ok(),
                 version: "4.2".into(),

@@ -1,7 +1,7 @@
 //! Subscribers of slow operations, and the lines of each. They live on the thread that owns the source.
 //!
 //! The source watches for all subscribers at once, and only while there are any. Lines that a subscriber does not take in time are left out
-//! for it alone, and counted: memory holds at most [`MAX_LINES`] for each.
+//! for it alone, and counted: memory holds at most [`queue`] lines for each.
 
 use crate::names::Names;
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use nfscope_api::slow_filter;
 use nfscope_api::slow_line::{HEARTBEAT_INTERVAL, Line};
 use nfscope_model::{SlowFilter, SlowOp};
 use nfscope_source::Source;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -16,10 +17,16 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 pub const MAX_SUBSCRIBERS: usize = 8;
 /// Interval at which the source is polled while there are subscribers.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Lines of some 300 bytes that wait for one subscriber.
-const MAX_LINES: usize = 2048;
+/// Least and greatest number of lines of some 400 bytes that wait for one subscriber.
+const LINES: RangeInclusive<usize> = 2048..=32_768;
 /// Least time between two reports of lines that were left out.
 const LEFT_OUT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Lines that may wait for a subscriber that asked for `per_second`: those of a quarter of a second, within [`LINES`]. The source hands
+/// over the operations of [`POLL_INTERVAL`] at once.
+fn queue(per_second: u32) -> usize {
+    (per_second as usize / 4).clamp(*LINES.start(), *LINES.end())
+}
 
 struct Subscriber {
     filter: SlowFilter,
@@ -110,7 +117,7 @@ impl Subscribers {
             self.subscribers.len() < MAX_SUBSCRIBERS,
             "this agent serves at most {MAX_SUBSCRIBERS} listeners for slow operations at once"
         );
-        let (lines, receiver) = mpsc::channel(MAX_LINES);
+        let (lines, receiver) = mpsc::channel(queue(filter.per_second));
         self.subscribers.push(Subscriber {
             filter,
             lines,
@@ -313,12 +320,13 @@ mod tests {
         let (mut subscribers, mut source) = (Subscribers::default(), Script::default());
         let start = Instant::now();
         let filter = only("write", nfscope_text::parse::MAX_EVENTS_PER_SECOND);
+        let most = *LINES.end();
         let mut stalled = subscribers.subscribe(&mut source, filter, start).unwrap();
-        source.batch = writes(MAX_LINES + 100, 0);
+        source.batch = writes(most + 100, 0);
         subscribers.poll(&mut source, start);
         source.batch = writes(23, 4);
         subscribers.poll(&mut source, start + HEARTBEAT_INTERVAL);
-        assert_eq!(received(&mut stalled), (MAX_LINES, vec![]));
+        assert_eq!(received(&mut stalled), (most, vec![]));
         subscribers.poll(&mut source, start + HEARTBEAT_INTERVAL + POLL_INTERVAL);
         assert_eq!(received(&mut stalled), (0, vec![127]));
     }

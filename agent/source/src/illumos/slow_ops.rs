@@ -6,7 +6,7 @@ use super::read::nfs::version;
 use super::runner::{Patience, Runner};
 use super::scripts::op_of;
 use crate::nfs_names::{STABILITIES, status};
-use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+use nfscope_model::{OpArguments, OpPhases, SlowBatch, SlowFilter, SlowOp};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
@@ -103,6 +103,7 @@ fn decode(line: &str) -> Option<SlowOp> {
     let stability = STABILITIES.get(stable.parse::<usize>().ok()?);
     let bytes: u64 = bytes.parse().ok()?;
     Some(SlowOp {
+        arguments: OpArguments::default(),
         at: SystemTime::UNIX_EPOCH + Duration::from_nanos(at.parse().ok()?),
         client: client.parse().ok(),
         version: version.to_owned(),

@@ -98,11 +98,12 @@ fn phases(all: &[&SlowOp]) -> Option<Phases> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nfscope_model::OpPhases;
+    use nfscope_model::{OpArguments, OpPhases};
     use std::time::SystemTime;
 
     fn op(name: &str, ms: u64, status: &str) -> SlowOp {
         SlowOp {
+            arguments: OpArguments::default(),
             at: SystemTime::UNIX_EPOCH,
             client: None,
             version: "3".into(),

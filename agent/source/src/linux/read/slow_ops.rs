@@ -9,8 +9,9 @@ use crate::linux::load::program::Build;
 use crate::linux::load::ring::Ring;
 use crate::nfs_names::{STABILITIES, status};
 use anyhow::Context;
-use nfscope_model::{OpPhases, SlowBatch, SlowFilter, SlowOp};
+use nfscope_model::{OpArguments, OpPhases, SlowBatch, SlowFilter, SlowOp};
 use nfscope_probes::types as t;
+use std::hash::{DefaultHasher, Hasher};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
@@ -206,5 +207,27 @@ fn decode(
                 lock,
             }
         }),
+        arguments: arguments(e),
     })
+}
+
+fn arguments(e: &t::slow_event) -> OpArguments {
+    let range = e.asks == t::slow_asks::ASKS_RANGE;
+    let size = e.asks == t::slow_asks::ASKS_SIZE;
+    OpArguments {
+        handle: hash(&e.handle, e.handle_size),
+        other_handle: hash(&e.other, e.other_size),
+        offset: range.then_some(e.offset),
+        length: range.then_some(e.length),
+        size: size.then_some(e.offset),
+        status_code: e.status,
+    }
+}
+
+/// Hash of all bytes of a file handle; `None` without one.
+fn hash(handle: &[u8], size: u32) -> Option<u64> {
+    let bytes = handle.get(..size as usize).filter(|b| !b.is_empty())?;
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    Some(hasher.finish())
 }
