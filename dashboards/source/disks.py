@@ -6,7 +6,7 @@ from .panels import dashboard, heatmap, histogram, table, timeseries, variable
 CHOSEN = 'device=~"$device"'
 DEVICE = "nfscope_block_device_seconds"
 QUEUE = "nfscope_block_queue_seconds"
-# Native histograms are needed, because the text formats have no buckets of disks.
+# The text formats have no buckets of queues.
 NATIVE = "Needs native histograms."
 NAMED = "{{instance}} {{device}} {{op}}"
 EACH = "instance, device, op"
@@ -21,8 +21,8 @@ DASHBOARD = dashboard(
             heatmap(
                 "Device time",
                 "From issue to completion, all chosen devices. A band that rises is a device that has become slow, or one that "
-                f"gets more requests than it can serve at a time. {NATIVE}",
-                "s", q.native_cells(DEVICE, CHOSEN),
+                "gets more requests than it can serve at a time.",
+                "s", q.cells(DEVICE, CHOSEN),
             ),
             heatmap(
                 "Queue time",
@@ -33,8 +33,8 @@ DASHBOARD = dashboard(
             timeseries(
                 "Device p99",
                 "99 of 100 requests are done in less. Where it rises without a higher rate, the device itself is slow: a rebuild, "
-                f"a full SSD, a failing disk. {NATIVE}",
-                "s", (q.native_quantile(0.99, DEVICE, EACH, CHOSEN), NAMED),
+                "a full SSD, a failing disk.",
+                "s", (q.quantile(0.99, DEVICE, EACH, CHOSEN), NAMED),
             ),
             timeseries(
                 "Device mean", "Average time from issue to completion. Beside p99 it says whether all requests are slow or some.",

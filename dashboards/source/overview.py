@@ -1,7 +1,7 @@
 """The first dashboard: is there a bottleneck, and which of the other dashboards has more."""
 
 from . import queries as q
-from .panels import dashboard, stat, state_timeline, timeseries
+from .panels import dashboard, stat, state_timeline, table, timeseries
 
 DASHBOARD = dashboard(
     "overview",
@@ -14,6 +14,13 @@ DASHBOARD = dashboard(
                 "Each kind of finding: red while it is active. The name of a red bar is a section of docs/findings.md.",
                 (q.by("instance, kind", q.of("nfscope_bottleneck_active"), "max"), "{{instance}} {{kind}}"),
                 off="no", on="active",
+            ),
+            table(
+                "Active findings",
+                "What the agent says of each active finding: severity, device, client with the most time, figure, and first action. "
+                "Empty while there is none. Figures are of the finding's begin.",
+                "short",
+                [("active", "short", q.by("instance, kind, severity, device, client, text, action", q.of("nfscope_finding_info"), "max"))],
             ),
             timeseries(
                 "What the causes explain",
@@ -100,10 +107,10 @@ DASHBOARD = dashboard(
         ("block: disks", [
             timeseries(
                 "Device time",
-                "99 of 100 requests to a disk are done in less than p99, which needs native histograms, and the average. Where they "
+                "99 of 100 requests to a disk are done in less than p99, and the average. Where they "
                 "rise without more demand, the disk itself is slow.",
                 "s",
-                (q.native_quantile(0.99, "nfscope_block_device_seconds", "instance, device, op"), "{{instance}} {{device}} {{op}} p99"),
+                (q.quantile(0.99, "nfscope_block_device_seconds", "instance, device, op"), "{{instance}} {{device}} {{op}} p99"),
                 (q.mean("nfscope_block_device_seconds", "instance, device, op"), "{{instance}} {{device}} {{op}} mean"),
             ),
         ]),

@@ -19,6 +19,7 @@ from grafana_foundation_sdk.models import dashboard as d
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from . import annotations
 from .queries import CHOSEN
 
 SOURCE = d.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -172,6 +173,8 @@ def _dashboard(word: str, title: str, description: str, variables, content):
     built = built.with_variable(variable("instance", "nfscope_build_info", where='cluster=~"$cluster",job=~"$job"'))
     for extra in variables:
         built = built.with_variable(extra)
+    for annotation in annotations.ALL:
+        built = built.annotation(annotation)
     number_of = itertools.count(1)
     for name, panels in content:
         built = built.with_row(dashboard_builders.Row(name).id(next(number_of)))

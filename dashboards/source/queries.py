@@ -7,7 +7,7 @@ totals right whatever is stored, in engines that have no native histograms, too:
 - Quantiles are made for each server. `native or classic` then drops nothing: the two arms have the labels of the server.
 - Series of servers have the labels cluster and instance. What has the same name on two servers is never one line.
 
-Disks have no classic buckets: their quantiles and heat maps ask for native ones only.
+Queues of disks have no classic buckets: their quantiles and heat maps ask for native ones only.
 """
 
 from . import recorded

@@ -13,6 +13,14 @@ RECORDING = {
     ],
 }
 MADE = "Made by dashboards/generate.py from dashboards/source/recorded.py."
+TOKEN = "$EVIDENCE"
+# Evidence of a finding, asked for in a template: sentence, and first action of the advice.
+EVIDENCE = (
+    '{{- with printf "nfscope_finding_info{cluster=%q,job=%q,instance=%q,kind=%q}" '
+    "$labels.cluster $labels.job $labels.instance $labels.kind | query }}\n"
+    'The agent says: {{ . | first | label "text" }}.\n'
+    '{{- with . | first | label "action" }} First action: {{ . }}.{{ end }}{{ end }}'
+)
 OBJECTIVES = ["Made by dashboards/generate.py from dashboards/slo.yml: the form is that of sloth."]
 
 
@@ -28,7 +36,8 @@ def files(spec: dict, alerts: str, config: dict) -> dict[str, str]:
 
 
 def _generated(alerts: str) -> str:
-    return "# Made by dashboards/generate.py from dashboards/source/alerts.yml.\n" + alerts
+    indented = EVIDENCE.replace("\n", "\n" + " " * 12)
+    return "# Made by dashboards/generate.py from dashboards/source/alerts.yml.\n" + alerts.replace(f" {TOKEN}\n", f" {indented}\n")
 
 
 def _absolute(rules: str, config: dict) -> str:

@@ -572,7 +572,7 @@ def findings_of_the_time_that_is_looked_at(page):
     now = page.evaluate("Date.now() / 1000")
     seen = {**report["active"][0], "began": now - 20, "ended": now - 10, "worst_share": 0.4321}
     seen = {**seen, "finding": {**seen["finding"], "kind": "slow_disk", "summary": "the disk was slow", "advice": ["another disk"]}}
-    page.route("**/findings", lambda route: route.fulfill(json={**report, "history": [seen]}))
+    page.route("**/findings*", lambda route: route.fulfill(json={**report, "history": [seen]}))
     cards = page.locator("#findings article")
     past = cards.filter(has_text="slow disk")
     until("no card of the past", lambda: past.count() == 1)
@@ -587,12 +587,12 @@ def findings_of_the_time_that_is_looked_at(page):
     until("a finding of another time", lambda: past.count() == 0 and page.get_by_role("status").inner_text().startswith("paused"))
     page.goto(f"{URL}#at={now - 15}")
     until("not the finding of that time", lambda: past.count() == 1)
-    page.unroute("**/findings")
+    page.unroute("**/findings*")
     # A finding that the strip has and the agent no longer has.
-    page.route("**/findings", lambda route: route.fulfill(json={**report, "active": [], "history": []}))
+    page.route("**/findings*", lambda route: route.fulfill(json={**report, "active": [], "history": []}))
     page.goto(f"{URL}#at={now}")
     until("no word of what is lost", lambda: "the evidence of slow intent log" in page.locator("#findings").inner_text())
-    page.unroute("**/findings")
+    page.unroute("**/findings*")
     page.goto(URL + "#")
     until("still there", lambda: past.count() == 0)
 

@@ -31,11 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Job of the example configuration: native histograms if the server stores them.
 const JOB: &str = "nfscope";
 /// Families that are summaries in text: see `agent/serve/src/exposition/classic_edges.rs`.
-const WITHOUT_BUCKETS: [&str; 4] = [
+const WITHOUT_BUCKETS: [&str; 3] = [
     "nfscope_compound_ops",
     "nfscope_session_slots_used",
     "nfscope_block_queue_seconds",
-    "nfscope_block_device_seconds",
 ];
 /// Second job of the newer server, which stores both kinds of histograms.
 const BOTH: &str = "nfscope-both";
@@ -320,7 +319,11 @@ fn ask_rule(
 /// refused, leaves replies without an acknowledgement, or has a delegation recalled here. The laundromat may run later than this
 /// test. Nothing is compared with last week, objectives are evaluated once a minute, and the use of CPUs is of whole five minutes.
 fn is_rare(expression: &str) -> bool {
-    let worth = [&family::CHANGE_GAIN.info, &family::RECOMMENDED_THREADS.info];
+    let worth = [
+        &family::FINDING_INFO.info,
+        &family::CHANGE_GAIN.info,
+        &family::RECOMMENDED_THREADS.info,
+    ];
     let seldom = [
         &family::VIEW_SLOT_WAIT.info,
         &family::RECALL_SECONDS.info,

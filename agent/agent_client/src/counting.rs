@@ -5,6 +5,7 @@ use crate::lines::{self, Lines};
 use nfscope_api::breakdown_line::{Interval, Line};
 use nfscope_api::breakdown_query::{MOST_ROWS, Query};
 use nfscope_diagnose::Counted;
+use nfscope_diagnose::counted::{TOO_MANY_FILES, has_room};
 use nfscope_model::breakdown::Keys;
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension};
 use nfscope_source::Source;
@@ -14,10 +15,6 @@ use std::time::{Duration, Instant};
 /// Time for which an agent's last line is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Limit of operations without a row: if more than one in `ROOM` finds no room in the kernel's table, the seconds are left out.
-const ROOM: u64 = 10;
-const TOO_MANY: &str = "operations were of more files than the kernel's table has rows";
 
 const WHO: [Dimension; 3] = [Dimension::Client, Dimension::Export, Dimension::Op];
 /// Dimensions for kernels without BTF of modules: exports cannot be distinguished there.
@@ -131,7 +128,7 @@ impl Stream {
             if heard.counted.length >= length.as_secs_f64() * 0.99 || left.is_zero() {
                 return match heard.counted.length > 0.0 {
                     true => Ok(std::mem::take(&mut heard.counted)),
-                    false if heard.crowded => Err(TOO_MANY.to_owned()),
+                    false if heard.crowded => Err(TOO_MANY_FILES.to_owned()),
                     false => Err("the agent told nothing in that time".to_owned()),
                 };
             }
@@ -166,19 +163,14 @@ fn listen(mut lines: Lines<Query>, take: impl Fn(&Interval) -> bool) -> anyhow::
     }
 }
 
-/// Returns true if few enough of all operations found no room.
-fn fits(without_room: u64, all: u64) -> bool {
-    without_room.saturating_mul(ROOM) <= all
-}
-
 /// Adds a line; returns false if no more lines are wanted.
 fn take(heard: &mut Heard, interval: &Interval) -> bool {
     let by_file = interval.by.contains(&Dimension::File);
     let rows: u64 = interval.rows.iter().map(|r| r.times.count).sum();
-    if !fits(interval.evicted, rows + interval.other.count) {
+    if !has_room(interval.evicted, rows + interval.other.count) {
         heard.crowded = true;
         if by_file {
-            heard.ended = Some(TOO_MANY.to_owned());
+            heard.ended = Some(TOO_MANY_FILES.to_owned());
         }
         // Counting by file ends here. Then the table has room again, and the next seconds of the other stream are whole.
         return !by_file;
@@ -189,7 +181,12 @@ fn take(heard: &mut Heard, interval: &Interval) -> bool {
         for d in &interval.by {
             keys[*d as usize] = row.value(*d).unwrap_or_default().to_owned();
         }
-        counted.add(keys, row.times.count, row.times.sum_seconds);
+        counted.add(
+            keys,
+            row.times.count,
+            row.times.sum_seconds,
+            row.times.moved.unwrap_or_default(),
+        );
     }
     counted.add_other(interval.other.sum_seconds);
     counted.length += interval.seconds;
@@ -237,7 +234,7 @@ impl Own {
             return;
         }
         if self.files.is_ok() {
-            self.files = Err(TOO_MANY.to_owned());
+            self.files = Err(TOO_MANY_FILES.to_owned());
             if let Err(why) = without_files(source) {
                 self.who = Err(why);
             }
@@ -248,7 +245,7 @@ impl Own {
     fn add(&mut self, batch: &BreakdownBatch, length: f64) -> bool {
         let unplaced = batch.unplaced.count() + batch.lost;
         let rows: u64 = batch.rows.iter().map(|r| r.times.count()).sum();
-        if !fits(unplaced, rows + unplaced) {
+        if !has_room(unplaced, rows + unplaced) {
             return false;
         }
         for (counted, without) in [
@@ -259,7 +256,7 @@ impl Own {
             for row in &batch.rows {
                 let mut keys = row.keys.clone();
                 keys[without as usize].clear();
-                counted.add(keys, row.times.count(), row.times.sum);
+                counted.add(keys, row.times.count(), row.times.sum, row.moved);
             }
             counted.add_other(batch.unplaced.sum);
             counted.length += length;
@@ -335,7 +332,7 @@ mod tests {
         let mut heard = Heard::default();
         assert!(take(&mut heard, &interval(&FILES, vec![row(100)], 0)));
         assert!(!take(&mut heard, &interval(&FILES, vec![row(100)], 100)));
-        assert_eq!(heard.ended.as_deref(), Some(TOO_MANY));
+        assert_eq!(heard.ended.as_deref(), Some(TOO_MANY_FILES));
     }
 
     #[test]
@@ -352,7 +349,7 @@ mod tests {
         };
         assert_eq!(
             stream(crowded).end(LONG, Instant::now()).unwrap_err(),
-            TOO_MANY
+            TOO_MANY_FILES
         );
         let refused = Heard {
             ended: Some("no".into()),
@@ -400,7 +397,7 @@ mod tests {
         source.breakdown = batch(0);
         own.take(&mut source);
         let told = Counting::Own(own).end(Some(&mut source), LONG);
-        assert_eq!(told.files.unwrap_err(), TOO_MANY);
+        assert_eq!(told.files.unwrap_err(), TOO_MANY_FILES);
         let text = who(&Of::All, &told.who.unwrap()).unwrap().text;
         assert!(text.contains("that 200 operations took"), "{text}");
         assert!(text.contains(", export /a"), "{text}");

@@ -7,6 +7,7 @@ pub mod address;
 pub mod breakdown_line;
 pub mod breakdown_query;
 pub mod build_info;
+pub mod findings_query;
 pub mod fingerprint;
 pub mod handover;
 pub mod link;

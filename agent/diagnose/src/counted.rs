@@ -7,7 +7,8 @@ use crate::breakdown::{Breakdown, part, sum};
 use crate::by_client::{self, ClientOps};
 use crate::observed::{Files, ops_with_much};
 use crate::rules::evidence::{evidence, percent};
-use nfscope_model::breakdown::Keys;
+use crate::talkers::{Talker, Talkers};
+use nfscope_model::breakdown::{Keys, Moved};
 use nfscope_model::finding::{Evidence, Kind};
 use nfscope_model::{Dimension, family as f};
 use nfscope_text::units::seconds;
@@ -23,15 +24,36 @@ const NEGLIGIBLE: f64 = 0.005;
 const MOST_ROWS: usize = 1 << 16;
 /// Most operations that a sentence names; beyond that it has their number.
 const MOST_NAMES: usize = 4;
+/// Most values of a dimension that a finding keeps.
+const MOST_TALKERS: usize = 5;
+
+/// Limit of operations without a row: if more than one in `ROOM` finds no room in the kernel's table, other rows are wanted.
+const ROOM: u64 = 10;
+
+/// Reason for counts that are not by file.
+pub const TOO_MANY_FILES: &str = "operations were of more files than the kernel's table has rows";
+
+/// Returns true if few enough of all operations found no room in the kernel's table.
+pub fn has_room(without_row: u64, all: u64) -> bool {
+    without_row.saturating_mul(ROOM) <= all
+}
 
 /// Operations grouped by their keys, in the order of [`Keys`].
 #[derive(Debug, Clone, Default)]
 pub struct Counted {
     /// Time for which they were counted.
     pub length: f64,
-    rows: BTreeMap<Keys, (u64, f64)>,
+    rows: BTreeMap<Keys, Row>,
     /// Seconds of operations without a row.
     other: f64,
+}
+
+/// Operations with the same keys.
+#[derive(Debug, Clone, Copy, Default)]
+struct Row {
+    count: u64,
+    seconds: f64,
+    moved: Moved,
 }
 
 /// Path of a file or directory on the server itself.
@@ -82,7 +104,7 @@ pub fn is_of_a_file(kind: Kind) -> bool {
 
 /// The operations of a finding among all that were counted.
 struct Chosen<'a> {
-    rows: Vec<(&'a Keys, u64, f64)>,
+    rows: Vec<(&'a Keys, Row)>,
     count: u64,
     seconds: f64,
     other: f64,
@@ -91,14 +113,15 @@ struct Chosen<'a> {
 
 impl Counted {
     /// Adds operations with these keys.
-    pub fn add(&mut self, keys: Keys, count: u64, seconds: f64) {
+    pub fn add(&mut self, keys: Keys, count: u64, seconds: f64, moved: Moved) {
         if self.rows.len() >= MOST_ROWS && !self.rows.contains_key(&keys) {
             self.other += seconds;
             return;
         }
         let row = self.rows.entry(keys).or_default();
-        row.0 += count;
-        row.1 += seconds;
+        row.count += count;
+        row.seconds += seconds;
+        row.moved += moved;
     }
 
     /// Adds operations whose keys are not known.
@@ -111,7 +134,9 @@ impl Counted {
         let rows = self.rows.iter();
         Files {
             length: self.length,
-            rows: rows.map(|(keys, (_, s))| (keys.clone(), *s)).collect(),
+            rows: rows
+                .map(|(keys, row)| (keys.clone(), row.seconds))
+                .collect(),
             without_row: self.other,
         }
     }
@@ -119,15 +144,15 @@ impl Counted {
     /// Returns the counted operations by client.
     pub fn clients(&self) -> by_client::Counted {
         let mut clients: BTreeMap<&str, ClientOps> = BTreeMap::new();
-        for (keys, (n, seconds)) in &self.rows {
+        for (keys, row) in &self.rows {
             let [client, op] = [Dimension::Client, Dimension::Op].map(|d| &keys[d as usize]);
             let of = clients.entry(client).or_insert_with(|| ClientOps {
                 client: client.clone(),
                 ..ClientOps::default()
             });
             let op = of.ops.entry(op.clone()).or_default();
-            op.0 += *n as f64;
-            op.1 += seconds;
+            op.0 += row.count as f64;
+            op.1 += row.seconds;
         }
         by_client::Counted {
             length: self.length,
@@ -143,10 +168,10 @@ impl Counted {
         let op = Dimension::Op as usize;
         let rows: Vec<_> = (self.rows.iter())
             .filter(|(keys, _)| is_of(&keys[op]))
-            .map(|(keys, (n, seconds))| (keys, *n, *seconds))
+            .map(|(keys, row)| (keys, *row))
             .collect();
-        let count = rows.iter().map(|r| r.1).sum();
-        let seconds = sum(rows.iter().map(|r| r.2));
+        let count = rows.iter().map(|(_, r)| r.count).sum();
+        let seconds = sum(rows.iter().map(|(_, r)| r.seconds));
         let seen: BTreeSet<_> = rows.iter().map(|r| r.0[op].to_uppercase()).collect();
         let names: Vec<_> = seen.into_iter().collect();
         let names = match (of, &names[..]) {
@@ -170,9 +195,9 @@ impl Chosen<'_> {
     /// Values with their seconds, those with the most first.
     fn by(&self, value: impl Fn(&Keys) -> Option<String>) -> Vec<(String, f64)> {
         let mut all: BTreeMap<String, f64> = BTreeMap::new();
-        for (keys, _, seconds) in &self.rows {
+        for (keys, row) in &self.rows {
             if let Some(value) = value(keys) {
-                *all.entry(value).or_default() += seconds;
+                *all.entry(value).or_default() += row.seconds;
             }
         }
         let mut all: Vec<_> = all.into_iter().collect();
@@ -182,6 +207,30 @@ impl Chosen<'_> {
 
     fn share(&self, seconds: f64) -> f64 {
         part(seconds, self.seconds + self.other)
+    }
+
+    /// Values of a dimension, those with the most time first.
+    fn talkers(&self, value: impl Fn(&Keys) -> Option<String>) -> Vec<Talker> {
+        let mut all: BTreeMap<String, Row> = BTreeMap::new();
+        for (keys, row) in &self.rows {
+            if let Some(value) = value(keys) {
+                let sum = all.entry(value).or_default();
+                sum.count += row.count;
+                sum.seconds += row.seconds;
+                sum.moved += row.moved;
+            }
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds));
+        let talker = |(value, row): (String, Row)| Talker {
+            value,
+            name: None,
+            share: self.share(row.seconds),
+            count: row.count,
+            sum_seconds: row.seconds,
+            moved: row.moved,
+        };
+        all.into_iter().take(MOST_TALKERS).map(talker).collect()
     }
 
     fn is_least(&self) -> bool {
@@ -206,6 +255,46 @@ impl Chosen<'_> {
             String::new()
         }
     }
+}
+
+/// Clients, exports, operations, users and files with most of the time, each by itself. Files have the form `EXPORT:FILE` of
+/// `/breakdown`, and `path` finds their paths by export and name. `None` if too few operations were counted to be evidence.
+pub fn talkers(
+    of: &Of,
+    counted: &Counted,
+    path: impl Fn(&str, &str) -> Option<String>,
+) -> Option<Talkers> {
+    let chosen = counted.choose(of)?;
+    let by = |d: Dimension| {
+        let known = |k: &Keys| Some(k[d as usize].clone()).filter(|v| !v.is_empty());
+        chosen.talkers(known)
+    };
+    let [export, file] = [Dimension::Export, Dimension::File].map(|d| d as usize);
+    let is_file = |k: &Keys| !matches!(&*k[file], "" | "none" | "unknown");
+    let mut files = chosen.talkers(|k| is_file(k).then(|| format!("{}\0{}", k[export], k[file])));
+    for talker in &mut files {
+        let (export, file) = talker.value.split_once('\0').unwrap_or_default();
+        talker.name = path(export, file);
+        talker.value = format!("{export}:{file}");
+    }
+    let mut moved = Moved::default();
+    for (_, row) in &chosen.rows {
+        moved += row.moved;
+    }
+    Some(Talkers {
+        at: 0.0,
+        seconds: counted.length,
+        count: chosen.count,
+        sum_seconds: chosen.seconds,
+        moved,
+        without_row_seconds: chosen.other,
+        client: by(Dimension::Client),
+        export: by(Dimension::Export),
+        op: by(Dimension::Op),
+        user: by(Dimension::User),
+        file: files,
+        not_known: Vec::new(),
+    })
 }
 
 /// Sentence about the client, the export and the operation with most of the time, each by itself.
@@ -318,6 +407,11 @@ mod tests {
         [client, export, op, "", "", file].map(str::to_owned)
     }
 
+    const NOTHING: Moved = Moved {
+        read: 0,
+        written: 0,
+    };
+
     fn writes() -> Of {
         Of::Ops(["write", "commit"].map(str::to_owned).into())
     }
@@ -327,13 +421,18 @@ mod tests {
             length: 10.0,
             ..Counted::default()
         };
-        c.add(keys("192.0.2.7", "/a", "write", "12"), 400, 3.0);
-        c.add(keys("192.0.2.7", "/a", "write", "12"), 100, 3.0);
-        c.add(keys("192.0.2.7", "/a", "commit", "12"), 40, 1.0);
-        c.add(keys("192.0.2.8", "/a", "write", "13"), 100, 2.0);
-        c.add(keys("192.0.2.8", "/b", "commit", "none"), 10, 1.0);
+        c.add(keys("192.0.2.7", "/a", "write", "12"), 400, 3.0, NOTHING);
+        c.add(keys("192.0.2.7", "/a", "write", "12"), 100, 3.0, NOTHING);
+        c.add(keys("192.0.2.7", "/a", "commit", "12"), 40, 1.0, NOTHING);
+        c.add(keys("192.0.2.8", "/a", "write", "13"), 100, 2.0, NOTHING);
+        c.add(keys("192.0.2.8", "/b", "commit", "none"), 10, 1.0, NOTHING);
         // Operations of another kind.
-        c.add(keys("192.0.2.9", "/b", "getattr", "14"), 10_000, 50.0);
+        c.add(
+            keys("192.0.2.9", "/b", "getattr", "14"),
+            10_000,
+            50.0,
+            NOTHING,
+        );
         c
     }
 
@@ -384,7 +483,7 @@ mod tests {
     fn rows_are_bounded() {
         let mut c = Counted::default();
         for n in 0..=MOST_ROWS {
-            c.add(keys("a", "/a", "write", &n.to_string()), 1, 1.0);
+            c.add(keys("a", "/a", "write", &n.to_string()), 1, 1.0, NOTHING);
         }
         assert_eq!((c.rows.len(), c.other), (MOST_ROWS, 1.0));
     }
@@ -420,12 +519,12 @@ mod tests {
             ),
         ] {
             let mut c = Counted::default();
-            c.add(keys("a", "/a", "write", file), 10, 1.0);
+            c.add(keys("a", "/a", "write", file), 10, 1.0, NOTHING);
             let e = super::file(&writes(), &c, |_, _| panic!("no number names it alone")).unwrap();
             assert!(e.text.contains(text), "{}", e.text);
         }
         let mut c = Counted::default();
-        c.add(keys("a", "/a", "write", "/"), 10, 1.0);
+        c.add(keys("a", "/a", "write", "/"), 10, 1.0, NOTHING);
         let e = file(&writes(), &c, |_, _| panic!("it is the export itself")).unwrap();
         assert!(
             e.text
@@ -439,7 +538,7 @@ mod tests {
     fn many_files_with_little_each_are_told_as_such() {
         let mut c = Counted::default();
         for n in 0..50 {
-            c.add(keys("a", "/a", "write", &n.to_string()), 1, 1.0);
+            c.add(keys("a", "/a", "write", &n.to_string()), 1, 1.0, NOTHING);
         }
         let e = file(&writes(), &c, |_, _| panic!("no file is named")).unwrap();
         assert!(
@@ -455,8 +554,71 @@ mod tests {
             e.text
         );
         let mut c = Counted::default();
-        c.add(keys("a", "/a", "write", "unknown"), 50, 1.0);
+        c.add(keys("a", "/a", "write", "unknown"), 50, 1.0, NOTHING);
         assert!(file(&writes(), &c, |_, _| None).is_none());
+    }
+
+    #[test]
+    fn talkers_are_ordered_by_time_and_have_the_bytes_of_the_findings_operations_alone() {
+        let mut c = Counted {
+            length: 5.0,
+            ..Counted::default()
+        };
+        let mut add = |client: &str, op: &str, user: &str, file: &str, n: u64, seconds, written| {
+            let keys = [client, "/a", op, "", user, file].map(str::to_owned);
+            c.add(keys, n, seconds, Moved { read: 0, written });
+        };
+        add("192.0.2.7", "write", "1000", "12", 100, 1.0, 800);
+        add("192.0.2.7", "commit", "1000", "12", 10, 2.0, 0);
+        add("192.0.2.8", "write", "1001", "none", 50, 1.0, 200);
+        add("192.0.2.9", "read", "1002", "14", 5000, 90.0, 0);
+        let path = |export: &str, file: &str| (file == "12").then(|| format!("{export}/db"));
+        let t = talkers(&writes(), &c, path).unwrap();
+        assert_eq!((t.seconds, t.count, t.sum_seconds), (5.0, 160, 4.0));
+        assert_eq!(t.moved.written, 1000);
+        let told = |all: &[Talker]| -> Vec<(String, f64, u64)> {
+            let of = |t: &Talker| (t.value.clone(), t.share, t.moved.written);
+            all.iter().map(of).collect()
+        };
+        assert_eq!(
+            told(&t.client),
+            [
+                ("192.0.2.7".to_owned(), 0.75, 800),
+                ("192.0.2.8".to_owned(), 0.25, 200)
+            ]
+        );
+        assert_eq!(told(&t.user)[0], ("1000".to_owned(), 0.75, 800));
+        assert_eq!(told(&t.op)[0].0, "commit");
+        let [file] = &t.file[..] else {
+            panic!("{:?}", t.file)
+        };
+        assert_eq!(
+            (&*file.value, file.name.as_deref()),
+            ("/a:12", Some("/a/db"))
+        );
+        assert!(talkers(&Of::Ops(["remove".to_owned()].into()), &c, |_, _| None).is_none());
+    }
+
+    #[test]
+    fn a_finding_keeps_few_talkers_of_each_dimension() {
+        let mut c = Counted::default();
+        for n in 0..50 {
+            c.add(
+                keys(&n.to_string(), "/a", "write", ""),
+                1,
+                f64::from(n),
+                NOTHING,
+            );
+        }
+        c.add_other(1225.0);
+        let t = talkers(&writes(), &c, |_, _| None).unwrap();
+        assert_eq!(t.client.len(), MOST_TALKERS);
+        assert_eq!(
+            (&*t.client[0].value, t.client[0].share),
+            ("49", 49.0 / 2450.0)
+        );
+        assert_eq!((t.file.len(), t.user.len()), (0, 0));
+        assert_eq!(t.without_row_seconds, 1225.0);
     }
 
     #[test]

@@ -331,7 +331,9 @@ fn times(kind: Kind, b: &Breakdown) -> Option<Evidence> {
 }
 
 fn finding(result: RuleResult, share: f64, is_critical: bool) -> Finding {
-    let severity = if share >= CRITICAL_SHARE && is_critical {
+    // A request that does not end is a mount that hangs, whatever its part of the time.
+    let hangs = result.kind == Kind::StuckRequests;
+    let severity = if hangs || (share >= CRITICAL_SHARE && is_critical) {
         Severity::Critical
     } else {
         Severity::Warning

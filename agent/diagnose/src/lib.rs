@@ -7,7 +7,7 @@
 //!
 //! All four steps are pure functions. [`observed`] is evidence that a window lacks: operations by file, and kernel stacks. [`course()`] is
 //! the trend of a finding's waiting over its window. [`tracker`] follows findings from window to window. [`counted`] names the clients,
-//! exports, operations and files behind a finding, as the kernel counted them. Where it does not, [`client_sample`] names the client, from
+//! exports, operations and files behind a finding, as the kernel counted them, and [`talkers`] are those that a finding keeps. Where it does not, [`client_sample`] names the client, from
 //! a sample of single operations. [`render()`] writes a diagnosis as text.
 
 #![forbid(unsafe_code)]
@@ -33,6 +33,8 @@ pub mod recalls;
 pub mod refused;
 mod render;
 mod rules;
+mod subject;
+pub mod talkers;
 pub mod thresholds;
 pub mod tracker;
 pub mod unacknowledged;
@@ -44,3 +46,4 @@ pub use observed::Observed;
 pub use render::{render, render_not_known};
 pub use rules::IN_GRACE;
 pub use rules::stuck_requests::{causes_first, stack_evidence};
+pub use talkers::{Talker, Talkers};

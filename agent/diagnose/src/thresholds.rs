@@ -176,6 +176,12 @@ thresholds! {
     MIN_UNUSUAL_SECONDS = 0.5, "0.5 s":
         "The same needs this age.",
         "A busy disk makes single requests wait for some tenths of a second.";
+    STUCK_TAIL_RATIO = 5.0, "5":
+        "A request of a second or longer is stuck when it takes this multiple of the time that all but one in a thousand of its operation take in the window.",
+        "On a server whose log takes half a second, requests of one to three seconds come and go: each of them ends.";
+    LONG_STUCK_SECONDS = 30.0, "30 s":
+        "A request of this age is stuck whatever others take.",
+        "Requests that take half a minute as a rule are a server that hangs: NFS clients send them again after 60 s.";
     PENDING_RATIO = 10.0, "10":
         "Requests that no thread takes are stuck when one has waited so many times as long as 99 % of those that a thread took, in any pool.",
         "The threads of a pool take connections in turn, so that behind busy threads no wait is much longer than the others.";

@@ -4,14 +4,19 @@
 use crate::attribution::Attribution;
 use crate::breakdown::Breakdown;
 use crate::causes::{self, Edge};
+use crate::counted::{self, Counted, Of};
 use crate::course::{Slice, course};
 use crate::evaluate::{by_rank, evaluate_breakdown};
 use crate::rules;
-use nfscope_model::finding::{Diagnosis, Finding, Kind};
+use crate::subject::Subject;
+use crate::talkers::Talkers;
+use nfscope_model::breakdown::FileKey;
+use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind, Severity};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
-use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Length of a window.
@@ -26,10 +31,12 @@ const WINDOWS_WITHOUT_RETRIES: u32 = 4;
 /// Windows over which the trend of a finding is computed: ten minutes.
 const COURSE_WINDOWS: usize = 60;
 /// Cleared findings that are kept for the report.
-const MAX_HISTORY: usize = 100;
+pub const MAX_HISTORY: usize = 100;
+/// Changed episodes that wait to be kept; without a history on a disk the oldest are dropped.
+const MAX_CHANGED: usize = 100;
 
 /// A finding from its begin until it clears.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Episode {
     /// End of the window with which the finding began, in seconds since 1970.
     pub began: f64,
@@ -40,15 +47,82 @@ pub struct Episode {
     pub ended: Option<f64>,
     /// The largest share of any of its windows.
     pub worst_share: f64,
-    /// The finding in the latest window that had it.
+    /// The finding in the latest window that had it, with the highest severity so far.
     pub finding: Finding,
+    /// Clients, exports, operations, users and files behind it, as the agent counted them after its begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<Talkers>,
+    /// Operations that the finding is about; `None` if these do not show the client behind it.
+    #[serde(skip)]
+    about: Option<Of>,
+    /// Sentence about `who`.
+    #[serde(skip)]
+    counted: Option<Evidence>,
+    /// Labels of `nfscope_finding_info`.
+    #[serde(skip)]
+    subject: Subject,
+}
+
+/// Operations that were counted for findings that had begun.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Operations by client, export, operation, user and file.
+    pub counted: Counted,
+    /// Paths of files, by export and file.
+    pub paths: HashMap<FileKey, Arc<str>>,
+    /// Reasons for what was not counted.
+    pub not_known: Vec<String>,
+    /// End of counting, in seconds since 1970.
+    pub at: f64,
+}
+
+impl Episode {
+    /// Takes the finding of a window. The severity of an episode never falls, so that the log, the page, metrics and alerts have the same.
+    fn take(&mut self, mut finding: Finding) {
+        self.worst_share = self.worst_share.max(finding.share);
+        finding.severity = finding.severity.max(self.finding.severity);
+        finding.evidence.extend(self.counted.clone());
+        self.finding = finding;
+    }
+
+    /// Ends the episode at this time, in seconds since 1970.
+    pub fn end(&mut self, at: f64) {
+        self.ended = Some(at);
+        self.finding.summary = in_the_past(self.finding.kind, &self.finding.summary);
+    }
+
+    /// True if the operations behind it are to be counted.
+    fn waits_for_counts(&self) -> bool {
+        self.about.is_some() && self.who.is_none()
+    }
+
+    fn answer(&mut self, counts: &Counts) {
+        let Some(of) = self.about.as_ref().filter(|_| self.who.is_none()) else {
+            return;
+        };
+        let path = |export: &str, file: &str| {
+            let path = counts.paths.get(&(export.to_owned(), file.to_owned()));
+            path.map(ToString::to_string)
+        };
+        let mut who = counted::talkers(of, &counts.counted, path).unwrap_or_default();
+        who.seconds = counts.counted.length;
+        who.at = counts.at;
+        who.not_known.clone_from(&counts.not_known);
+        self.counted = counted::who(of, &counts.counted);
+        self.finding.evidence.extend(self.counted.clone());
+        self.subject.add(&who, self.counted.as_ref());
+        self.subject.set_action(&self.finding);
+        self.who = Some(who);
+    }
 }
 
 /// A finding that began or cleared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// The finding is active now; with its summary.
-    Began(Kind, String),
+    Began(Kind, Severity, String),
+    /// An active finding has become critical; with its summary.
+    Rose(Kind, String),
     /// The finding is not active any more; with the time that it was active.
     Cleared(Kind, Duration),
 }
@@ -56,9 +130,18 @@ pub enum Change {
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Change::Began(kind, summary) => {
-                write!(f, "finding {} is active: {summary}", kind.as_str())
-            }
+            Change::Began(kind, severity, summary) => write!(
+                f,
+                "finding {} is active ({}): {summary}",
+                kind.as_str(),
+                severity.as_str()
+            ),
+            Change::Rose(kind, summary) => write!(
+                f,
+                "finding {} has become {}: {summary}",
+                kind.as_str(),
+                Severity::Critical.as_str()
+            ),
             Change::Cleared(kind, active) => write!(
                 f,
                 "finding {} cleared after {} s",
@@ -77,6 +160,8 @@ pub struct FindingTracker {
     contradicting: BTreeMap<Kind, u32>,
     active: BTreeMap<Kind, Episode>,
     history: VecDeque<Episode>,
+    /// Episodes that have begun, were answered or have ended since they were taken.
+    changed: VecDeque<Episode>,
     /// Waiting in each of the latest windows, without a gap between them.
     slices: VecDeque<Slice>,
     /// Pairs of a cause and its consequence in the last window.
@@ -109,11 +194,19 @@ fn counted(earlier: &Snapshot, now: &Snapshot) -> bool {
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     /// Active findings, the largest share first.
-    pub active: Vec<&'a Episode>,
+    pub active: Vec<Episode>,
     /// Cleared findings, the latest first; at most 100.
-    pub history: Vec<&'a Episode>,
+    pub history: Vec<Episode>,
     /// Diagnosis of the last window; `null` before the first window has ended, and while operations are not timed.
     pub last_window: Option<&'a Diagnosis>,
+}
+
+impl Report<'_> {
+    /// The clients, users and files behind all findings.
+    pub fn who(&mut self) -> impl Iterator<Item = &mut Talkers> {
+        let all = self.active.iter_mut().chain(&mut self.history);
+        all.filter_map(|episode| episode.who.as_mut())
+    }
 }
 
 /// A finding of the last window, with the trend of its waiting over the latest windows.
@@ -210,13 +303,46 @@ impl FindingTracker {
 
     fn clear(&mut self, kind: Kind, at: f64, monotonic: Duration) -> Option<Change> {
         let mut episode = self.active.remove(&kind)?;
-        episode.ended = Some(at);
-        episode.finding.summary = in_the_past(kind, &episode.finding.summary);
+        episode.end(at);
         self.worth.remove(&kind);
         let active = monotonic.saturating_sub(episode.since);
+        self.changed(episode.clone());
         self.history.push_front(episode);
         self.history.truncate(MAX_HISTORY);
         Some(Change::Cleared(kind, active))
+    }
+
+    fn changed(&mut self, episode: Episode) {
+        if self.changed.len() >= MAX_CHANGED {
+            self.changed.pop_front();
+        }
+        self.changed.push_back(episode);
+    }
+
+    /// Episodes that have begun, were answered or have ended since the last call, the earliest change first; at most 100.
+    pub fn take_changed(&mut self) -> impl Iterator<Item = Episode> + use<> {
+        std::mem::take(&mut self.changed).into_iter()
+    }
+
+    /// Takes episodes of earlier runs of the agent, all of which have ended, the latest first.
+    pub fn remember(&mut self, past: Vec<Episode>) {
+        self.history.extend(past);
+        self.history.truncate(MAX_HISTORY);
+    }
+
+    /// True if the operations behind an active finding are to be counted.
+    pub fn wait_for_counts(&self) -> bool {
+        self.active.values().any(Episode::waits_for_counts)
+    }
+
+    /// Takes the counts for active findings that have none yet.
+    pub fn answer(&mut self, counts: &Counts) {
+        let mut changed = Vec::new();
+        for episode in self.active.values_mut().filter(|e| e.waits_for_counts()) {
+            episode.answer(counts);
+            changed.push(episode.clone());
+        }
+        changed.into_iter().for_each(|e| self.changed(e));
     }
 
     /// Evaluates a window. Returns the changes, and true if an active finding was found in this window.
@@ -234,9 +360,12 @@ impl FindingTracker {
         for kind in Kind::ALL {
             let found = d.finding(kind);
             if let (Some(episode), Some(found)) = (self.active.get_mut(&kind), found) {
-                episode.worst_share = episode.worst_share.max(found.share);
-                episode.finding = with_course(found, &self.slices);
+                let before = episode.finding.severity;
+                episode.take(with_course(found, &self.slices));
                 put_first(&mut episode.finding, self.worth.get(&kind));
+                if episode.finding.severity > before {
+                    changes.push(Change::Rose(kind, found.summary.clone()));
+                }
             }
             if found.is_some() == self.active.contains_key(&kind) {
                 self.contradicting.remove(&kind);
@@ -258,14 +387,19 @@ impl FindingTracker {
             self.contradicting.remove(&kind);
             match found {
                 Some(found) => {
-                    changes.push(Change::Began(kind, found.summary.clone()));
+                    changes.push(Change::Began(kind, found.severity, found.summary.clone()));
                     let episode = Episode {
                         began: at,
                         since: window.delta.at,
                         ended: None,
                         worst_share: found.share,
                         finding: with_course(found, &self.slices),
+                        who: None,
+                        about: counted::ops(kind, &breakdown),
+                        counted: None,
+                        subject: Subject::of(found, &breakdown),
                     };
+                    self.changed(episode.clone());
                     self.active.insert(kind, episode);
                 }
                 None => changes.extend(self.clear(kind, at, window.delta.at)),
@@ -287,6 +421,14 @@ impl FindingTracker {
             if let Some(share) = self.last.as_ref().and_then(|d| d.share(kind)) {
                 s.gauge(&f::BOTTLENECK_SCORE, labels, share);
             }
+        }
+    }
+
+    /// Adds the family that describes active findings in words, for alerts. A history does not need it.
+    pub fn describe_active(&self, s: &mut Snapshot) {
+        for (kind, episode) in &self.active {
+            let labels = episode.subject.labels(*kind, episode.finding.severity);
+            s.gauge(&f::FINDING_INFO, labels, 1.0);
         }
     }
 
@@ -335,8 +477,8 @@ impl FindingTracker {
         active.sort_by(|a, b| by_rank(&a.finding, &b.finding));
         causes::put_first(&mut active, |e| e.finding.kind, &self.causes);
         Report {
-            active,
-            history: self.history.iter().collect(),
+            active: active.into_iter().cloned().collect(),
+            history: self.history.iter().cloned().collect(),
             last_window: self.last.as_ref(),
         }
     }
@@ -405,6 +547,10 @@ mod tests {
                 ended: None,
                 worst_share: 0.5,
                 finding: finding.clone(),
+                who: None,
+                about: None,
+                counted: None,
+                subject: Subject::default(),
             };
             tracker.active.insert(Kind::SlowDisk, episode);
             let cleared = tracker.clear(Kind::SlowDisk, at, since + WINDOW);

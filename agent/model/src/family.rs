@@ -109,6 +109,11 @@ labels! {
     DEVICE = "device": "block device name as the kernel shows it, at most 159";
     BLOCK_OP = "op": "read, write, flush, discard, other";
     FINDING = "kind": "stuck_requests, retry_later, unacknowledged_replies, unsafe_writes, slot_starvation, state_recovery_storm, pnfs_fallback, connection_limit, bad_rpcs, thread_starvation, slow_intent_log, slow_disk, write_throttle, slow_upcall, delegation_recalls, memory_reclaim, cpu_saturation, lock_contention, unknown_waits, slow_reply, chatty_client, small_sync_writes, slow_mount";
+    FINDING_SEVERITY = "severity": "warning, critical: the highest since the finding began";
+    FINDING_DEVICE = "device": "block device, volume of the log or ZFS pool; empty for findings about none";
+    FINDING_CLIENT = "client": "address without port of the client with the most time, once the agent has counted, if that is a quarter of the time or more; else empty";
+    FINDING_TEXT = "text": "sentence with the figure of the finding when it began, and, once the agent has counted, a sentence about client, export and operation; about 800 characters at most";
+    FINDING_ACTION = "action": "first action of the finding's advice; about 400 characters at most";
     CHANGE = "change": "threads (as nfscope_recommended_threads has it), log and disk (devices of 0.1 ms a request), cpus (twice as many)";
     PROBE = "probe": "nfsd, sched, jbd2, xfs, btrfs, zfs, client, recall, lockd, block; client and recall with --client; on illumos nfsd, sched, zfs, block, kstat";
     READ = "probe": "nfsd, jbd2, xfs, btrfs, zfs, block, client, lockd; sched has no tables of its own";
@@ -437,6 +442,8 @@ families! {
         "1 while this finding is active; the agent evaluates every 10 s, and every kind has its series";
     BOTTLENECK_SCORE: "nfscope_bottleneck_score_ratio" Gauge, [FINDING],
         "Share of the server's residence time (nfscope_rpc_duration_seconds) that this cause explains, in the last 10 s";
+    FINDING_INFO: "nfscope_finding_info" Gauge, [FINDING, FINDING_SEVERITY, FINDING_DEVICE, FINDING_CLIENT, FINDING_TEXT, FINDING_ACTION],
+        "Always 1, while this finding is active: its evidence for alerts. One series for each active finding at a time, and at most four for the whole of an episode: the labels are made when it begins, once more when the agent has counted its operations, and its severity rises at most once. Names of clients are in no label", since "0.2.0";
     CHANGE_GAIN: "nfscope_change_gain_ratio" Gauge, [CHANGE],
         "While a finding is active that a change may cure: how many times as many requests the server would serve with it, or how many times shorter each would stay, whichever is more; the low end of the interval that the model of nfscope what-if gives. No series where the model cannot tell";
     RECOMMENDED_THREADS: "nfscope_recommended_threads" Gauge, [],

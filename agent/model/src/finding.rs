@@ -108,6 +108,16 @@ pub enum Severity {
     Critical,
 }
 
+impl Severity {
+    /// The severity's name in labels, in JSON and in the log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
 /// A number that supports a finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lab::monitoring::{Dashboard, Panel, Release, Rule, Wants, dashboards};
+use nfscope_model::family;
 use serde_json::Value;
 
 use super::{kinds, with_rules};
@@ -153,6 +154,26 @@ fn rules_ask_for_what_the_metric_table_has() {
     }
 }
 
+#[test]
+fn annotations_ask_for_what_the_metric_table_has() {
+    let prometheus = with_rules();
+    for dashboard in Dashboard::all().unwrap() {
+        let all = dashboard.json["annotations"]["list"].as_array().unwrap();
+        let names: Vec<_> = all.iter().map(|a| a["name"].as_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            ["Findings", "Restarts", "Changes"],
+            "{}",
+            dashboard.name
+        );
+        for annotation in all {
+            let expression = annotation["expr"].as_str().unwrap();
+            let wants = Wants::of(&prometheus.parse(expression).unwrap());
+            assert_eq!(wants.wrong, [""; 0], "{expression}");
+        }
+    }
+}
+
 /// In a mixed fleet `native or classic` between sums over servers drops servers: half of the operations were missing once.
 #[test]
 fn no_sum_over_servers_chooses_between_kinds_of_histograms() {
@@ -255,10 +276,18 @@ fn every_alert_says_what_to_do() {
     let page = page();
     for alert in alerts() {
         let name = &alert.name;
-        assert!(
-            ["warning", "critical"].contains(&alert.labels["severity"].as_str()),
-            "{name}"
-        );
+        // Alerts on findings have the agent's severity, sentence and first action.
+        if alert.query.contains(family::FINDING_INFO.info.name) {
+            assert!(!alert.labels.contains_key("severity"), "{name}");
+            let description = &alert.annotations["description"];
+            for label in ["text", "action"] {
+                let asked = format!("label \"{label}\"");
+                assert!(description.contains(&asked), "{name}: {label}");
+            }
+        } else {
+            let severity = alert.labels["severity"].as_str();
+            assert!(["warning", "critical"].contains(&severity), "{name}");
+        }
         for annotation in ["summary", "description"] {
             assert!(
                 !alert.annotations[annotation].is_empty(),

@@ -3,6 +3,7 @@
 mod check;
 mod database;
 mod entry;
+mod episodes;
 mod error;
 mod process;
 mod read;
@@ -14,6 +15,7 @@ mod write;
 pub use check::Checked;
 pub use database::{DEFAULT, Store};
 pub use entry::{Entry, State};
+pub use episodes::StoredEpisode;
 pub use error::Error;
 pub use read::Windows;
 pub use schema::{APPLICATION_ID, BUSY_TIMEOUT};

@@ -1,10 +1,13 @@
 //! `stuck_requests`: threads have had requests in hand for long, now. A request is in no histogram before it has ended, so nothing else
 //! shows a disk that hangs.
 
-use crate::breakdown::{Breakdown, Pending, mean, part, sum};
+use crate::breakdown::{Breakdown, Op, Pending, mean, part, sum};
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, pending};
-use crate::thresholds::{MIN_COUNT, MIN_UNUSUAL_SECONDS, PENDING_RATIO, UNUSUAL_RATIO};
+use crate::thresholds::{
+    LONG_STUCK_SECONDS, MIN_COUNT, MIN_UNUSUAL_SECONDS, PENDING_RATIO, STUCK_TAIL_RATIO,
+    UNUSUAL_RATIO,
+};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind, Severity};
 use nfscope_model::held_request::{STUCK_SECONDS, WAITS};
@@ -85,16 +88,25 @@ pub fn causes_first(a: &HeldRequest, b: &HeldRequest) -> Ordering {
 
 fn is_stuck(b: &Breakdown, r: &HeldRequest) -> bool {
     let unusual = usual_seconds(b, r).is_some_and(|usual| r.seconds >= UNUSUAL_RATIO * usual);
-    r.seconds >= STUCK_SECONDS || (unusual && r.seconds >= MIN_UNUSUAL_SECONDS)
+    let old = r.seconds >= STUCK_SECONDS || (unusual && r.seconds >= MIN_UNUSUAL_SECONDS);
+    old && r.seconds >= longest_usual(b, r)
+}
+
+/// Age up to which requests of this operation come and go on this server: many times as long as all but one in a thousand that ended in
+/// the window took. Of an operation that did not end it is 0.
+fn longest_usual(b: &Breakdown, r: &HeldRequest) -> f64 {
+    let durations = same_op(b, r).and_then(|op| op.durations.as_ref());
+    let tail = durations.and_then(|h| h.quantile(0.999)).unwrap_or(0.0);
+    (STUCK_TAIL_RATIO * tail).min(LONG_STUCK_SECONDS)
+}
+
+fn same_op<'a>(b: &'a Breakdown, r: &HeldRequest) -> Option<&'a Op> {
+    (b.ops.iter()).find(|o| (&o.version, &o.op) == (&r.version, &r.op))
 }
 
 /// Mean time of the operation, from those that ended in the window.
 fn usual_seconds(b: &Breakdown, r: &HeldRequest) -> Option<f64> {
-    let mut same = b
-        .ops
-        .iter()
-        .filter(|o| (&o.version, &o.op) == (&r.version, &r.op));
-    let op = same.next().filter(|o| o.count >= MIN_COUNT)?;
+    let op = same_op(b, r).filter(|o| o.count >= MIN_COUNT)?;
     Some(mean(op.seconds, op.count))
 }
 
@@ -110,8 +122,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let stuck = stuck(b);
     let not_taken = not_taken(b);
-    // Some stuck requests are counted and not described.
-    let number = b.stuck.unwrap_or(0.0).max(stuck.len() as f64);
+    let number = number_of(b, &stuck);
     // Time of the stuck requests in this window, beside the residence of requests that have ended.
     let held = sum(stuck.iter().map(|r| r.seconds.min(b.length)));
     // Each connection has one request that is known to have waited for `STUCK_SECONDS`.
@@ -157,11 +168,20 @@ pub fn rule(context: &Context) -> RuleResult {
         ruled_out_reason: match b.stuck {
             None => "this agent does not tell which requests are in hand".into(),
             Some(_) => format!(
-                "no request is in hand for {} or longer",
+                "no request is in hand for {} or longer, and much longer than its operation takes here",
                 seconds(STUCK_SECONDS)
             ),
         },
     }
+}
+
+/// Number of stuck requests. Some old requests are counted and not described: they are stuck if all old ones that are described are.
+fn number_of(b: &Breakdown, stuck: &[&HeldRequest]) -> f64 {
+    let is_old = |r: &&HeldRequest| r.seconds >= STUCK_SECONDS;
+    let described = b.held.iter().filter(is_old).count();
+    let all_are = stuck.iter().copied().filter(is_old).count() == described;
+    let undescribed = (b.stuck.unwrap_or(0.0) - described as f64).max(0.0);
+    stuck.len() as f64 + if all_are { undescribed } else { 0.0 }
 }
 
 fn evidence_for(context: &Context, stuck: &[&HeldRequest], number: f64) -> Vec<Evidence> {

@@ -115,6 +115,41 @@ fn what_is_young_is_not_stuck() {
     assert_eq!(evaluate(&window(0, &[]), &[]).verdict, Verdict::Healthy);
 }
 
+/// A server whose log takes half a second on average: one WRITE in a hundred takes longer than a second.
+#[test]
+fn a_slow_server_is_not_called_stuck_for_requests_that_end_like_others() {
+    let slow = |seconds: f64| {
+        let mut w = window(0, &[held("write", seconds, "log")]);
+        let mut h = Histogram::new(Scheme::TIME);
+        h.counts[Scheme::TIME.bucket(0.5)] = 400;
+        h.counts[Scheme::TIME.bucket(1.5)] = 4;
+        h.sum = 206.0;
+        w.delta.counter(&f::OP_PHASE, ["3", "write", "log"], h.sum);
+        w.delta.counter(&f::RPC_PHASE, ["3", "execute"], h.sum);
+        w.delta
+            .histogram(&f::OP_DURATION, ["3", "write"], h.clone());
+        w.delta.histogram(&f::RPC_DURATION, ["3"], h);
+        evaluate(&w, &[]).finding(Kind::StuckRequests).cloned()
+    };
+    for seconds in [1.1, 3.0, 6.0] {
+        assert_eq!(slow(seconds), None, "{seconds} s");
+    }
+    for seconds in [10.0, 40.0] {
+        let finding = slow(seconds).unwrap();
+        assert_eq!(finding.severity, Severity::Critical, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_request_of_half_a_minute_is_stuck_although_others_take_as_long() {
+    let mut w = window(0, &[held("write", 31.0, "disk")]);
+    let mut h = Histogram::new(Scheme::TIME);
+    h.counts[Scheme::TIME.bucket(25.0)] = 20;
+    h.sum = 500.0;
+    w.delta.histogram(&f::OP_DURATION, ["3", "write"], h);
+    assert!(evaluate(&w, &[]).finding(Kind::StuckRequests).is_some());
+}
+
 #[test]
 fn a_hundred_times_its_usual_time_is_stuck_before_a_second_has_passed() {
     let unusual = held("write", 0.6, "disk");

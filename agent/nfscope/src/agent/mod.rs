@@ -86,6 +86,9 @@ pub fn run(
     // Behind that: their threads have no capability either.
     let names = names(&settings)?;
     source.name(names.clone())?;
+    if settings.black_box && settings.replay.is_none() {
+        source.turn_black_box_on()?;
+    }
     if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port, names)) {
         source.keep_history(archive)?;
     }

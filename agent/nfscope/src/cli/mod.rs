@@ -215,6 +215,10 @@ pub struct AgentArgs {
     /// Directory of the history on a disk [default: the StateDirectory of systemd's unit; without one, memory alone]
     #[arg(long, value_name = "DIRECTORY")]
     pub history_directory: Option<PathBuf>,
+    /// Do not count operations by client, export, operation, user and file when a finding begins. Findings then name no client that
+    /// only counting shows
+    #[arg(long)]
+    pub no_black_box: bool,
     /// Ask no name server for the names of clients
     #[arg(long)]
     pub no_reverse_dns: bool,

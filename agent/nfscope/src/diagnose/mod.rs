@@ -12,6 +12,7 @@ use nfscope_agent_client::windows::{WindowEvent, WindowStream};
 use nfscope_api::named_text::in_diagnosis;
 use nfscope_api::{address, worth};
 use nfscope_diagnose::breakdown::Breakdown;
+use nfscope_diagnose::tracker::Episode;
 use nfscope_diagnose::{
     Observed, Slice, causes_first, course, evaluate, evaluate_observed, render, render_not_known,
     stack_evidence,
@@ -42,8 +43,9 @@ const MIN_SLICE: Duration = Duration::from_secs(1);
 /// An agent that does not answer for so long has gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts that are made only while somebody watches.
-const NOT_IN_THE_PAST: &str = "users, files and single operations: the history has clients, exports and operations, each by itself";
+/// Counts that are made only while a command watches.
+const NOT_IN_THE_PAST: &str = "users, files and single operations: the history has clients, exports and operations, each by itself, and \
+    users and files behind findings of the agent alone";
 
 /// Watches for as long as asked and evaluates that as one window.
 ///
@@ -112,8 +114,11 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
 
 /// Evaluates a window of the history, and tells who used the server then.
 fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
-    let past = past::read(&args.past, at, args.length)?;
+    let mut past = past::read(&args.past, at, args.length)?;
     past::learn_names(&past);
+    for who in past.episodes.iter_mut().filter_map(|e| e.who.as_mut()) {
+        who.set_names(known_names::of, |_| None);
+    }
     let window = &past.window;
     let mut d = evaluate(window, &[]);
     let slices: Vec<_> = (past.parts.iter())
@@ -135,12 +140,13 @@ fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
         from: timestamp::date(past.began),
         to: timestamp::date(past.ended),
         who: &users,
+        episodes: &past.episodes,
     };
     let host = format!("{}, {}", past.host, past.when());
     let told = Told {
         not_known: &not_known,
         worth: worth.as_ref(),
-        past: Some((who, past.who(&users))),
+        past: Some((who, past.found() + &past.who(&users))),
     };
     print(&d, told, &host, args.json)?;
     Ok(d.verdict)
@@ -204,6 +210,9 @@ struct Who<'a> {
     from: String,
     to: String,
     who: &'a [past::User],
+    /// Findings of the agent that were active then.
+    #[serde(skip_serializing_if = "<[Episode]>::is_empty")]
+    episodes: &'a [Episode],
 }
 
 /// Sentences beside a diagnosis.

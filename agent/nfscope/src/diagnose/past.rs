@@ -6,6 +6,7 @@ use nfscope_agent_client::http;
 use nfscope_api::address;
 use nfscope_baseline::store::{Entry, State, Store};
 use nfscope_baseline::window::Merger;
+use nfscope_diagnose::tracker::Episode;
 use nfscope_model::window_parts::{self, WindowUser};
 use nfscope_model::{ProbeState, ProbeStatus, Window};
 use nfscope_serve::service::late_windows::joined;
@@ -20,6 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Clients and exports that are named.
 const MOST_NAMED: usize = 3;
+/// Findings of the agent that are named.
+const MOST_EPISODES: usize = 20;
 /// Windows that are farther apart have a gap between them.
 const NEAR: Duration = Duration::from_millis(1500);
 
@@ -36,6 +39,8 @@ pub(crate) struct Past {
     pub(crate) began: SystemTime,
     /// End of the last one.
     pub(crate) ended: SystemTime,
+    /// Findings of the agent that were active then, the earliest first.
+    pub(crate) episodes: Vec<Episode>,
 }
 
 /// Reads the window that has this time, and as many behind it as are needed for so much time.
@@ -65,7 +70,20 @@ pub(crate) fn read(args: &PastArgs, at: SystemTime, length: Duration) -> anyhow:
             known(&store, &entries)
         )
     };
-    past.with_context(none)
+    let mut past = past.with_context(none)?;
+    past.episodes = episodes(&store, &past)?;
+    Ok(past)
+}
+
+/// Findings of the agent that were active between the begin and the end of these windows.
+fn episodes(store: &Store, past: &Past) -> anyhow::Result<Vec<Episode>> {
+    let [from, to] = [past.began, past.ended].map(milliseconds);
+    let mut all: Vec<Episode> = (store.episodes(from, to, MOST_EPISODES)?.iter())
+        // Another release may have had other members.
+        .filter_map(|e| serde_json::from_str(&e.json).ok())
+        .collect();
+    all.reverse();
+    Ok(all)
 }
 
 /// Adds the windows of a recording that are of this time.
@@ -99,6 +117,7 @@ fn add(
                     parts: vec![window],
                     began,
                     ended,
+                    episodes: Vec::new(),
                 });
             }
             Some(past) => {
@@ -168,6 +187,11 @@ fn file(path: &Path) -> anyhow::Result<PathBuf> {
             )
         }
     }
+}
+
+fn milliseconds(at: SystemTime) -> i64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn moment(ms: i64) -> SystemTime {
@@ -253,6 +277,40 @@ impl Past {
         let missing = whole.saturating_sub(self.window.length);
         if missing > NEAR {
             text += &format!(", without windows for {}", length(missing));
+        }
+        text
+    }
+
+    /// Findings of the agent then, with the clients, users and files behind it, as lines.
+    pub(crate) fn found(&self) -> String {
+        if self.episodes.is_empty() {
+            return String::new();
+        }
+        let clock = |at: f64| {
+            let at = UNIX_EPOCH + Duration::from_secs_f64(at.max(0.0));
+            let text = time_of_day(at, local_offset(at));
+            text.split('.').next().unwrap_or_default().to_owned()
+        };
+        let mut text = "\nWhat the agent found then:\n".to_owned();
+        for e in &self.episodes {
+            let until = e.ended.map_or("its end is not known".to_owned(), |at| {
+                format!("to {}", clock(at))
+            });
+            text += &format!(
+                "  - {} ({}), {}, {} {until}: {}\n",
+                e.finding.kind.title(),
+                e.finding.kind.as_str(),
+                e.finding.severity.as_str(),
+                clock(e.began),
+                console::one_line(&e.finding.summary)
+            );
+            if let Some((at, who)) = e.who.as_ref().and_then(|w| Some((w.at, w.sentence()?))) {
+                text += &format!(
+                    "    counted at {}: {}\n",
+                    clock(at),
+                    console::one_line(&who)
+                );
+            }
         }
         text
     }

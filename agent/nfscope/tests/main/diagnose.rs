@@ -4,7 +4,7 @@ use crate::fixture::tale::{QUIET, Tale, added, journal, slow_log};
 use crate::fixture::{golden, histogram, status};
 use nfscope_diagnose::tracker::{Change, FindingTracker};
 use nfscope_diagnose::{evaluate, render};
-use nfscope_model::finding::{Diagnosis, Kind, Verdict};
+use nfscope_model::finding::{Diagnosis, Kind, Severity, Verdict};
 use nfscope_model::{HeldRequest, Scheme, Snapshot, Window, family as f};
 use nfscope_serve::service::worth::Worth;
 use nfscope_tui::View;
@@ -313,7 +313,10 @@ fn a_finding_neither_flaps_nor_lingers() {
     assert_eq!(step(&mut tracker, &sick), []);
     let began = step(&mut tracker, &sick);
     assert!(
-        matches!(began[..], [Change::Began(Kind::SlowIntentLog, _)]),
+        matches!(
+            began[..],
+            [Change::Began(Kind::SlowIntentLog, Severity::Critical, _)]
+        ),
         "{began:?}"
     );
     assert_eq!(step(&mut tracker, &QUIET), []);
@@ -381,7 +384,7 @@ fn stuck_requests_are_reported_at_once() {
     assert_eq!(tracker.degraded(), None);
     let began = step(&mut tracker, 2, true);
     assert!(
-        matches!(began[..], [Change::Began(Kind::StuckRequests, _)]),
+        matches!(began[..], [Change::Began(Kind::StuckRequests, ..)]),
         "{began:?}"
     );
     let why = "1 request is stuck in the server now, the oldest for 2.00 s";
@@ -496,7 +499,7 @@ fn findings_of_the_agent_have_their_worth_and_their_course() {
         sum.probes = vec![status("nfsd_op_end", true, tale.state(), "")];
         tracker.step(sum.clone(), at);
         worth.step(tracker, at);
-        worth.body(tracker).unwrap()
+        worth.body(tracker.report()).unwrap()
     };
     for _ in 0..2 {
         let quiet = step(&mut tracker, &mut worth, &QUIET);

@@ -24,6 +24,7 @@ mod docs;
 mod doctor_doc;
 #[cfg(target_os = "linux")]
 mod dtrace;
+mod episodes;
 mod experiment;
 mod experiment_run;
 mod exposition;

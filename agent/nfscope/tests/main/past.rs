@@ -2,8 +2,9 @@
 
 use crate::fixture::said;
 use nfscope_baseline::recording::Metadata;
-use nfscope_baseline::store::{RecordingWriter, State, Store};
+use nfscope_baseline::store::{RecordingWriter, State, Store, StoredEpisode};
 use nfscope_model::{Histogram, Scheme, Snapshot, Window, family as f};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -67,7 +68,7 @@ fn program(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
     said(&output.unwrap())
 }
 
-fn json(directory: &Path, arguments: &[&str]) -> serde_json::Value {
+fn in_json(directory: &Path, arguments: &[&str]) -> serde_json::Value {
     let (_, out, err) = program(directory, arguments);
     serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out} {err}"))
 }
@@ -89,7 +90,7 @@ fn diagnose_tells_who_used_the_server_then() {
     for part in told {
         assert!(text.contains(part), "{part}: {text} {err}");
     }
-    let json = json(dir.path(), &[&at[..], &["--json"]].concat());
+    let json = in_json(dir.path(), &[&at[..], &["--json"]].concat());
     assert_eq!(json["from"], "2023-11-14T22:13:20.000000Z");
     assert_eq!(json["to"], "2023-11-14T22:14:10.000000Z");
     assert_eq!(json["window_seconds"], 50.0);
@@ -99,6 +100,48 @@ fn diagnose_tells_who_used_the_server_then() {
         (&"10.9.0.2".into(), &4_000_000.into())
     );
     assert_eq!(who["share_of_bytes"], 0.8);
+}
+
+#[test]
+fn diagnose_prints_the_findings_of_that_time_and_who_was_behind_them() {
+    let dir = tempfile::tempdir().unwrap();
+    history(dir.path());
+    let began = BEGAN as f64 / 1e3;
+    let episode = |kind: &str, from: i64, to: Option<i64>| {
+        let share = |value: &str, share: f64| json!({"value": value, "share": share});
+        let finding = json!({"kind": kind, "severity": "critical", "share": 0.9, "summary": "90 % was spent waiting for the log",
+            "evidence": [], "advice": ["a faster log"]});
+        let who = json!({"at": began + 15.0, "seconds": 5.0, "count": 240, "sum_seconds": 2.88, "client": [share("10.9.0.2", 0.8)],
+            "user": [share("1000", 0.75)], "file": [{"value": "/srv:12", "name": "/srv/db", "share": 0.6}]});
+        let ended = to.map(|to| began + to as f64);
+        let json = json!({"began": began + from as f64, "ended": ended, "worst_share": 0.9, "finding": finding, "who": who});
+        StoredEpisode {
+            kind: kind.to_owned(),
+            began_ms: BEGAN + 1000 * from,
+            ended_ms: to.map(|to| BEGAN + 1000 * to),
+            json: json.to_string(),
+        }
+    };
+    let mut store = Store::create(&dir.path().join("history-9943.db")).unwrap();
+    store
+        .put_episode(&episode("slow_intent_log", 10, Some(30)))
+        .unwrap();
+    store
+        .put_episode(&episode("slow_disk", -900, Some(-600)))
+        .unwrap();
+    drop(store);
+    let at = ["diagnose", "--at", "2023-11-14 22:13:25"];
+    let (_, text, err) = program(dir.path(), &at);
+    for part in [
+        "What the agent found then:\n  - Slow journal or intent log (slow_intent_log), critical, 22:13:30 to 22:13:50: 90 % was",
+        "counted at 22:13:35: client 10.9.0.2 80 %, user 1000 75 %, file /srv:12 (/srv/db) 60 % of the 2.88 s that 240 operations took",
+    ] {
+        assert!(text.contains(part), "{part}: {text} {err}");
+    }
+    assert!(!text.contains("Slow disks"), "{text}");
+    let json = in_json(dir.path(), &[&at[..], &["--json"]].concat());
+    assert_eq!(json["episodes"].as_array().unwrap().len(), 1);
+    assert_eq!(json["episodes"][0]["who"]["file"][0]["name"], "/srv/db");
 }
 
 #[test]
@@ -143,7 +186,7 @@ fn top_shows_a_table_of_then() {
         text.contains("write") && text.contains("10.9.0.2"),
         "{text}"
     );
-    let json = json(dir.path(), &[&at[..], &["--json"]].concat());
+    let json = in_json(dir.path(), &[&at[..], &["--json"]].concat());
     assert_eq!(json["window_seconds"], 30.0);
     assert_eq!(json["clients"][0]["client"], "10.9.0.2");
     assert_eq!(json["clients"][0]["written_per_s"], 80_000.0);

@@ -519,6 +519,16 @@ fn users_and_files_are_for_this_host_whoever_may_read_the_rest() {
             };
             assert!(elsewhere.contains(setting), "{query}: {elsewhere}");
         }
+        // Users and files behind findings are told to the same readers, and findings to all.
+        for (path, allowed) in [
+            ("/findings", true),
+            ("/findings?files=true", details && names),
+        ] {
+            let [elsewhere, here] = both(a, ip, path);
+            assert!(here.starts_with("HTTP/1.1 200 "), "{path}: {here}");
+            let expected = format!("HTTP/1.1 {} ", if allowed { 200 } else { 403 });
+            assert!(elsewhere.starts_with(&expected), "{path}: {elsewhere}");
+        }
         let [_, here] = both(a, ip, "/breakdown?by=inode");
         assert!(here.starts_with("HTTP/1.1 400 "), "{here}");
     }

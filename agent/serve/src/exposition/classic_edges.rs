@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 /// Groups of families; each is a row of `nfscope metrics`.
-pub static GROUPS: [&Group; 5] = [&OPERATIONS, &DURATIONS, &SIZES, &COUNTS, &DISKS];
+pub static GROUPS: [&Group; 6] = [&OPERATIONS, &DURATIONS, &SIZES, &COUNTS, &DEVICES, &QUEUES];
 
 static OPERATIONS: Group = Group {
     families: "`nfscope_op_duration_seconds`, `nfscope_client_view_rpc_duration_seconds`",
@@ -29,7 +29,7 @@ static OPERATIONS: Group = Group {
     why: "What objectives are set by, and no more: where 25 operations are in use in three versions, each edge is 75 samples",
 };
 static DURATIONS: Group = Group {
-    families: "every other duration but those of disks",
+    families: "every other duration",
     edges: &[1e-4, 0.001, 0.01, 0.1, 1.0],
     text: "100 µs, 1, 10, 100 ms, 1 s",
     why: "One series for a version, a thread pool, a log: few enough for 100 µs, which tells memory and flash from disks",
@@ -46,12 +46,18 @@ static COUNTS: Group = Group {
     text: "none: a summary of sum and count",
     why: "The mean is what is looked at",
 };
-static DISKS: Group = Group {
-    families: "`nfscope_block_queue_seconds`, `nfscope_block_device_seconds`",
+static DEVICES: Group = Group {
+    families: "`nfscope_block_device_seconds`",
+    edges: &[0.001, 0.01, 0.1, 1.0],
+    text: "1, 10, 100 ms, 1 s",
+    why: "Flash memory, disks, disks with a queue, and disks that hang: what a p99 must tell. 80 series with 20 disks",
+};
+static QUEUES: Group = Group {
+    families: "`nfscope_block_queue_seconds`",
     edges: &[],
     text: "none: a summary of sum and count",
-    why: "Two series for each operation of each disk, 80 and more with 20 disks. Sum and count give rate and mean; the distribution \
-          is in the native histograms",
+    why: "One series for each operation of each disk, 80 with 20 disks. Sum and count give rate and mean; the distribution is in the \
+          native histograms",
 };
 
 /// Group of a family; `None` for a family that is not a histogram.
@@ -59,13 +65,13 @@ pub fn of(info: &Info) -> Option<&'static Group> {
     let Kind::Histogram(scheme) = info.kind else {
         return None;
     };
-    let disk = [&f::BLOCK_QUEUE.info, &f::BLOCK_DEVICE.info];
     let by_op = [&f::OP_DURATION.info, &f::VIEW_DURATION.info];
     Some(match scheme {
         Scheme::SIZE => &SIZES,
         Scheme::COUNT => &COUNTS,
         _ if by_op.iter().any(|d| d.name == info.name) => &OPERATIONS,
-        _ if disk.iter().any(|d| d.name == info.name) => &DISKS,
+        _ if f::BLOCK_DEVICE.info.name == info.name => &DEVICES,
+        _ if f::BLOCK_QUEUE.info.name == info.name => &QUEUES,
         _ => &DURATIONS,
     })
 }
@@ -92,7 +98,7 @@ mod tests {
 
     #[test]
     fn objectives_can_be_set_by_every_duration_with_buckets() {
-        for group in [&OPERATIONS, &DURATIONS] {
+        for group in [&OPERATIONS, &DURATIONS, &DEVICES] {
             for objective in [0.001, 0.01, 0.1, 1.0] {
                 assert!(group.edges.contains(&objective), "{}", group.families);
             }

@@ -40,7 +40,10 @@ const COLLECTORS: &[(&str, &[&str])] = &[
     ("clients", &["client_", "session_", "nfs4_", "lockd_"]),
     ("exports", &["export_"]),
     ("cpu", &["cpu"]),
-    ("findings", &["bottleneck_", "change_", "recommended_"]),
+    (
+        "findings",
+        &["bottleneck_", "finding_", "change_", "recommended_"],
+    ),
     (
         "coverage",
         &[

@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_card_says_of_no_share_what_it_is_of() {
         let panels = find("/page/panels.js").unwrap().text;
-        let card = panels.split("const card =").nth(1).unwrap();
-        let card = card.split("const active =").next().unwrap();
-        assert!(card.contains("${part}, ${when}") && card.contains("finding.summary"));
+        let card = panels.split("const when =").nth(1).unwrap();
+        let card = card.split("health(").next().unwrap();
+        assert!(card.contains("${percent(e.worst_share)}, ") && card.contains("finding.summary"));
         assert!(!card.contains(" of the "), "{card}");
     }
 

@@ -11,7 +11,8 @@ use nfscope_api::build_info::{REVISION, VERSION};
 use nfscope_api::live_window::Greeting;
 use nfscope_api::windows_query::Range;
 use nfscope_baseline::recording::Metadata;
-use nfscope_baseline::store::{self, Entry, RecordingWriter, State, Store};
+use nfscope_baseline::store::{self, Entry, RecordingWriter, State, Store, StoredEpisode};
+use nfscope_diagnose::tracker::{Episode, MAX_HISTORY};
 use nfscope_model::Window;
 use nfscope_source::bounded;
 use nfscope_text::console::{Level, log, say, warn};
@@ -36,6 +37,9 @@ const BUSY: &str = "the history is busy; try again in a moment";
 const MOST_WAITING: usize = 8;
 enum Ask {
     Keep(Box<Window>, SystemTime),
+    KeepEpisode(Box<Episode>),
+    /// Wants the episodes of earlier runs of the agent.
+    PastEpisodes(mpsc::Sender<Vec<Episode>>),
     Tell(Range, oneshot::Sender<anyhow::Result<Vec<u8>>>),
 }
 
@@ -97,6 +101,26 @@ impl Archive {
             // Without a thread there is no history, which has been reported.
             _ => Ok(()),
         }
+    }
+
+    /// Keeps an episode of a finding, in place of an earlier state of it.
+    ///
+    /// # Errors
+    /// With the episode, when the disk is so far behind that it must wait.
+    pub fn keep_episode(&self, episode: Box<Episode>) -> Result<(), Box<Episode>> {
+        match self.0.try_send(Ask::KeepEpisode(episode)) {
+            Err(TrySendError::Full(Ask::KeepEpisode(episode))) => Err(episode),
+            // Without a thread there is no history, which has been reported.
+            _ => Ok(()),
+        }
+    }
+
+    /// Receiver of the episodes of earlier runs of the agent, the latest first. It gets none if there is no history.
+    pub fn past_episodes(&self) -> mpsc::Receiver<Vec<Episode>> {
+        let (tell, past) = mpsc::channel();
+        // The queue has room before the first window.
+        let _ = self.0.try_send(Ask::PastEpisodes(tell));
+        past
     }
 
     /// Windows of this range as JSON, merged into the number of columns that is wanted.
@@ -224,12 +248,53 @@ impl Disk {
                     self.say(kept);
                     self.forget_in_time(ended);
                 }
+                Ask::KeepEpisode(episode) => {
+                    // A window that is written says that the history goes on.
+                    if let Err(e) = self.keep_episode(&episode) {
+                        self.say(Err(e));
+                    }
+                }
+                Ask::PastEpisodes(tell) => match self.past_episodes() {
+                    // The agent may have ended meanwhile.
+                    Ok(past) => drop(tell.send(past)),
+                    Err(e) => warn(&format!("earlier findings cannot be read: {e:#}")),
+                },
                 Ask::Tell(range, answer) => drop(answer.send(self.answer(range))),
             }
         }
         let kept = self.write_late();
         self.say(kept);
         self.end(State::Stopped);
+    }
+
+    fn keep_episode(&mut self, episode: &Episode) -> anyhow::Result<()> {
+        let ms = |seconds: f64| (seconds * 1e3) as i64;
+        Ok(self.store.put_episode(&StoredEpisode {
+            kind: episode.finding.kind.as_str().to_owned(),
+            began_ms: ms(episode.began),
+            ended_ms: episode.ended.map(ms),
+            json: serde_json::to_string(episode)?,
+        })?)
+    }
+
+    /// Episodes of earlier runs. One without an end was active when the agent ended: it ends with the last window of the history.
+    fn past_episodes(&mut self) -> anyhow::Result<Vec<Episode>> {
+        let ends = self.store.list()?.into_iter();
+        let ends = ends.filter_map(|e| self.store.ended_ms(&e).ok()?);
+        let last = ends.max().unwrap_or(0) as f64 / 1e3;
+        let mut past = Vec::new();
+        for kept in self.store.episodes(0, i64::MAX, MAX_HISTORY)? {
+            // Another release may have had other members.
+            let Ok(mut episode) = serde_json::from_str::<Episode>(&kept.json) else {
+                continue;
+            };
+            if episode.ended.is_none() {
+                episode.end(last.max(episode.began));
+                self.keep_episode(&episode)?;
+            }
+            past.push(episode);
+        }
+        Ok(past)
     }
 
     /// Keeps a window. A window that the disk refuses waits for the next one, and both are joined.
@@ -324,7 +389,7 @@ impl Disk {
         if !old.is_empty() {
             self.store.remove(&old)?;
         }
-        Ok(())
+        Ok(self.store.forget_episodes(oldest)?)
     }
 
     fn answer(&self, range: Range) -> anyhow::Result<Vec<u8>> {
@@ -498,6 +563,54 @@ mod tests {
             assert_eq!(told(&disk, from, to, 60), [(4000.0, 4000.0, 9, None)]);
         }
         assert!(told(&disk, 4000, 4600, 60).is_empty());
+    }
+
+    #[test]
+    fn an_episode_that_was_active_when_the_agent_ended_ends_with_the_last_window() {
+        let dir = TempDir::new().unwrap();
+        let mut disk = disk(&dir);
+        let since = 1_800_000_000.0;
+        let episode = |kind: &str, began: f64, ended: Option<f64>| -> Episode {
+            let finding = serde_json::json!({"kind": kind, "severity": "warning", "share": 0.5, "summary": "the disk is slow",
+                "evidence": [], "advice": []});
+            let of = serde_json::json!({"began": since + began, "ended": ended.map(|at| since + at), "worst_share": 0.5,
+                "finding": finding, "who": {"seconds": 5.0, "client": [{"value": "10.9.0.2", "share": 0.8}]}});
+            serde_json::from_value(of).unwrap()
+        };
+        for i in 1..=6 {
+            disk.put(&window(i, 0.0), at(10 * i)).unwrap();
+        }
+        disk.keep_episode(&episode("slow_disk", 20.0, None))
+            .unwrap();
+        disk.keep_episode(&episode("slow_reply", 10.0, None))
+            .unwrap();
+        disk.keep_episode(&episode("slow_reply", 10.0, Some(30.0)))
+            .unwrap();
+        let told = |disk: &mut Disk| -> Vec<(String, Option<f64>, String)> {
+            let past = disk.past_episodes().unwrap().into_iter();
+            past.map(|e| {
+                assert_eq!(e.who.unwrap().client[0].value, "10.9.0.2");
+                let ended = e.ended.map(|at| at - since);
+                (e.finding.kind.as_str().to_owned(), ended, e.finding.summary)
+            })
+            .collect()
+        };
+        let expected = [
+            (
+                "slow_disk".to_owned(),
+                Some(60.0),
+                "the disk was slow".to_owned(),
+            ),
+            (
+                "slow_reply".to_owned(),
+                Some(30.0),
+                "the disk is slow".to_owned(),
+            ),
+        ];
+        assert_eq!(told(&mut disk), expected);
+        // The end is kept: it does not move with later windows.
+        disk.put(&window(7, 0.0), at(70)).unwrap();
+        assert_eq!(told(&mut disk), expected);
     }
 
     #[test]

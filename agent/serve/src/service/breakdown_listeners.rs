@@ -3,11 +3,15 @@
 //! The source groups operations by all dimensions that a listener wants, once for all listeners, and only while there are any. Each
 //! listener gets the rows that it asked for. Operations that it does not take in time are kept and come with its next line, so that none is
 //! lost: at most [`MOST_KEPT`] rows, and the rest summed up. If a path is still being looked up, a line waits for the next look, once.
+//!
+//! The agent's own recorder counts for findings beside them, from the same tables.
 
 use crate::names::Names;
+use crate::service::black_box::Recorder;
 use bytes::Bytes;
 use nfscope_api::breakdown_line::{Header, Interval, Line, Row, keys_of};
 use nfscope_api::breakdown_query::{self, INTERVAL, Query};
+use nfscope_diagnose::tracker::Counts;
 use nfscope_model::breakdown::{FileKey, FilePath, Keys, Moved};
 use nfscope_model::{BreakdownBatch, BreakdownWant, Dimension, Histogram, Scheme};
 use nfscope_source::{Source, hostname};
@@ -180,6 +184,10 @@ pub(crate) struct Listeners {
     /// Names of clients and users.
     pub(super) names: Names,
     listeners: Vec<Listener>,
+    /// Recorder that counts for findings.
+    recorder: Option<Recorder>,
+    /// Counts of the recorder that has ended.
+    recorded: Option<Counts>,
     /// Break-down that the source was asked for.
     asked: Option<BreakdownWant>,
     looked: Option<Instant>,
@@ -188,8 +196,70 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Time until the next look; `None` without listeners.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
-        let looked = self.looked.filter(|_| !self.listeners.is_empty())?;
+        let looked = self.looked.filter(|_| !self.is_idle())?;
         Some(INTERVAL.saturating_sub(now.duration_since(looked)))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.listeners.is_empty() && self.recorder.is_none()
+    }
+
+    /// The break-down that the present listeners and the recorder want.
+    fn wanted(&self) -> Option<BreakdownWant> {
+        let wants = self.listeners.iter().map(|l| l.query.want());
+        breakdown_query::union(wants.chain(self.recorder.iter().map(Recorder::want)))
+    }
+
+    /// Starts to count for findings, by as many dimensions as the source distinguishes.
+    pub(crate) fn record(&mut self, source: &mut dyn Source, now: Instant) {
+        self.start(source, Recorder::new(now), now);
+    }
+
+    /// The recorder's counts, once they are complete.
+    pub(crate) fn take_recorded(&mut self) -> Option<Counts> {
+        self.recorded.take()
+    }
+
+    /// Starts this recorder, or one with fewer dimensions. If the source refuses all of them, the counts have the reason alone.
+    fn start(&mut self, source: &mut dyn Source, recorder: Recorder, now: Instant) {
+        let mut next = recorder;
+        loop {
+            let wants = self.listeners.iter().map(|l| l.query.want());
+            let want = breakdown_query::union(wants.chain([next.want()]));
+            let Err(why) = self.ask(source, want) else {
+                self.recorder = Some(next);
+                self.looked = self.looked.or(Some(now));
+                return;
+            };
+            let why = format!("{why:#}");
+            match next.with_less(&why, now) {
+                Some(less) => next = less,
+                None => {
+                    self.recorded = Some(Recorder::refused(&why));
+                    // The listeners before this one go on.
+                    return self.follow(source);
+                }
+            }
+        }
+    }
+
+    /// Ends the recorder if its time is over. A recorder for which the kernel's table has no room begins anew with fewer dimensions.
+    fn end_recorder(&mut self, source: &mut dyn Source, now: Instant) {
+        let Some(recorder) = self.recorder.take() else {
+            return;
+        };
+        if let Some(why) = recorder.is_crowded() {
+            match recorder.with_less(why, now) {
+                Some(less) => return self.start(source, less, now),
+                None => self.recorded = Some(Recorder::refused(why)),
+            }
+        } else if recorder.is_due(now) {
+            self.recorded = Some(recorder.end(now));
+        } else {
+            self.recorder = Some(recorder);
+            return;
+        }
+        self.follow(source);
     }
 
     /// Adds a listener, which leaves by dropping the receiver.
@@ -210,8 +280,7 @@ impl Listeners {
             self.listeners.len() < MAX_LISTENERS,
             "this agent breaks operations down for at most {MAX_LISTENERS} listeners at once"
         );
-        let wants = self.listeners.iter().map(|l| l.query.want());
-        let want = breakdown_query::union(wants.chain([query.want()]));
+        let want = breakdown_query::union(self.wanted().into_iter().chain([query.want()]));
         let kernel_bytes = match self.ask(source, want) {
             Ok(bytes) => bytes,
             Err(why) => {
@@ -249,12 +318,16 @@ impl Listeners {
         for listener in &mut self.listeners {
             listener.tell(&self.names, now);
         }
+        self.end_recorder(source, now);
         self.leave(source);
     }
 
     fn add(&mut self, batch: &BreakdownBatch) {
         for listener in &mut self.listeners {
             listener.add(batch);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add(batch);
         }
     }
 
@@ -265,7 +338,7 @@ impl Listeners {
         if self.listeners.len() < before {
             self.follow(source);
         }
-        if self.listeners.is_empty() {
+        if self.is_idle() {
             self.looked = None;
         }
     }
@@ -285,9 +358,12 @@ impl Listeners {
 
     /// Asks the source for the break-down of the present listeners. If the source refuses, they have nothing to wait for and end.
     fn follow(&mut self, source: &mut dyn Source) {
-        let want = breakdown_query::union(self.listeners.iter().map(|l| l.query.want()));
-        if self.ask(source, want).is_err() {
+        let want = self.wanted();
+        if let Err(why) = self.ask(source, want) {
             self.listeners.clear();
+            if self.recorder.take().is_some() {
+                self.recorded = Some(Recorder::refused(&format!("{why:#}")));
+            }
             let _ = source.watch_breakdown(None);
         }
     }

@@ -16,7 +16,7 @@ use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 use nfscope_api::live_window::{Greeting, LiveWindow, seconds};
 use nfscope_api::windows_query::Seen;
-use nfscope_diagnose::tracker::{FindingTracker, WINDOW};
+use nfscope_diagnose::tracker::{Episode, FindingTracker, MAX_HISTORY, WINDOW};
 use nfscope_model::{Snapshot, Window};
 use nfscope_source::Source;
 use nfscope_text::console::warn;
@@ -24,6 +24,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time for which a window is kept.
@@ -75,6 +76,10 @@ pub(crate) struct History {
     host: String,
     kernel: String,
     archive: Option<Archive>,
+    /// Episodes of earlier runs of the agent, until the disk has them read.
+    past: Option<Receiver<Vec<Episode>>>,
+    /// Episodes that the thread with the disk has no room for.
+    late_episodes: VecDeque<Box<Episode>>,
     /// Names of clients.
     pub(super) names: Names,
     /// Windows that the thread with the disk has no room for.
@@ -96,6 +101,8 @@ impl Default for History {
             host: String::new(),
             kernel: String::new(),
             archive: None,
+            past: None,
+            late_episodes: VecDeque::new(),
             names: Names::default(),
             late: LateWindows::default(),
             behind: false,
@@ -106,7 +113,32 @@ impl Default for History {
 impl History {
     /// Keeps windows of the findings in the archive, too, from now on.
     pub(crate) fn keep_in(&mut self, archive: Archive) {
+        self.past = Some(archive.past_episodes());
         self.archive = Some(archive);
+    }
+
+    /// Episodes of earlier runs of the agent, once.
+    pub(crate) fn past_episodes(&mut self) -> Option<Vec<Episode>> {
+        let past = self.past.as_ref()?.try_recv().ok()?;
+        self.past = None;
+        Some(past)
+    }
+
+    /// Keeps these episodes in the archive, in place of earlier states of them.
+    pub(crate) fn keep_episodes(&mut self, changed: impl Iterator<Item = Episode>) {
+        let Some(archive) = &self.archive else {
+            return;
+        };
+        self.late_episodes.extend(changed.map(Box::new));
+        while let Some(episode) = self.late_episodes.pop_front() {
+            if let Err(episode) = archive.keep_episode(episode) {
+                self.late_episodes.push_front(episode);
+                break;
+            }
+        }
+        while self.late_episodes.len() > MAX_HISTORY {
+            self.late_episodes.pop_front();
+        }
     }
 
     fn is_watched(&self, now: Instant) -> bool {

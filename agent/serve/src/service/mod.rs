@@ -3,6 +3,7 @@
 pub mod answers;
 pub mod archive;
 mod archive_columns;
+mod black_box;
 pub mod breakdown_listeners;
 pub mod control;
 pub mod endpoint;

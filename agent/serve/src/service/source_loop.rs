@@ -1,5 +1,6 @@
 //! Loop of the thread that owns the source: it handles requests, readings and windows, until the last handle is gone.
 
+use super::black_box::BlackBox;
 use super::breakdown_listeners::Listeners;
 use super::http_state;
 use super::slow_subscribers::{self, Subscribers};
@@ -32,6 +33,8 @@ pub struct Running<'a> {
     pub(crate) source: &'a mut dyn Source,
     subscribers: Subscribers,
     listeners: Listeners,
+    /// Counts of the operations behind findings.
+    pub(crate) black_box: BlackBox,
     /// Predicted gains of changes of the server.
     pub(crate) worth: Worth,
     /// Findings, and the windows of the page.
@@ -52,6 +55,7 @@ pub(super) fn run(
         source,
         subscribers: Subscribers::default(),
         listeners: Listeners::default(),
+        black_box: BlackBox::default(),
         worth: Worth::default(),
         windows: WindowCutter::default(),
         publish,
@@ -61,6 +65,7 @@ pub(super) fn run(
             source,
             subscribers,
             listeners,
+            black_box,
             worth,
             windows,
             ..
@@ -74,6 +79,8 @@ pub(super) fn run(
             warn.send_replace(degraded.map(str::to_owned));
         }
         worth.step(&mut windows.findings, SystemTime::now());
+        black_box.step(&mut windows.findings, listeners, *source, Instant::now());
+        windows.keep_episodes();
         let mut wait = POLL_INTERVAL.saturating_sub(polled.elapsed());
         wait = wait.min(windows.wait(Instant::now()));
         if let Some(left) = listeners.wait(Instant::now()) {
@@ -115,6 +122,7 @@ impl Running<'_> {
         let start = Instant::now();
         let mut snapshot = self.source.snapshot();
         self.windows.findings.describe(&mut snapshot);
+        self.windows.findings.describe_active(&mut snapshot);
         self.worth.describe(&mut snapshot);
         exposition::describe(&mut snapshot, start.elapsed());
         own_process::describe(&mut snapshot);

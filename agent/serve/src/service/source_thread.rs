@@ -222,6 +222,14 @@ impl SourceHandle {
         self.send(|r| r.windows.history.keep_in(archive))
     }
 
+    /// Counts the operations behind findings from now on, for some seconds after each has begun.
+    ///
+    /// # Errors
+    /// When the source's thread has ended.
+    pub fn turn_black_box_on(&self) -> anyhow::Result<()> {
+        self.send(|r| r.black_box.turn_on())
+    }
+
     /// Uses these names of clients and users from now on. Only the first call counts.
     ///
     /// # Errors

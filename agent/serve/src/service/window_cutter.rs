@@ -43,6 +43,14 @@ impl WindowCutter {
         changes
     }
 
+    /// Keeps episodes that have changed in the history, and takes those of earlier runs of the agent from there.
+    pub(super) fn keep_episodes(&mut self) {
+        if let Some(past) = self.history.past_episodes() {
+            self.findings.remember(past);
+        }
+        self.history.keep_episodes(self.findings.take_changed());
+    }
+
     /// Ends the current window before its time, because probes are about to take their counters with them, or have just come.
     pub(super) fn cut(&mut self, source: &mut dyn Source, now: Instant) {
         self.end(source, now, true);

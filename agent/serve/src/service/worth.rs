@@ -172,10 +172,10 @@ impl Worth {
     ///
     /// # Errors
     /// When it cannot be written as JSON.
-    pub fn body(&self, findings: &FindingTracker) -> serde_json::Result<serde_json::Value> {
+    pub fn body(&self, report: Report<'_>) -> serde_json::Result<serde_json::Value> {
         let answer = self.changes();
         serde_json::to_value(Body {
-            report: findings.report(),
+            report,
             worth: answer.and_then(|a| a.as_deref().ok()),
             worth_unknown: answer.and_then(|a| a.as_ref().err().map(ToString::to_string)),
             worth_at: self.known.as_ref().map(|known| known.at),

@@ -378,6 +378,10 @@ const LIST: &[(&str, OnIllumos)] = &[
         Yes("by the agent; findings that need what is missing here are unknown"),
     ),
     ("bottleneck_score_ratio", Yes("by the agent")),
+    (
+        "finding_info",
+        Yes("by the agent; without a client, because scripts count by none on demand"),
+    ),
     ("change_gain_ratio", Yes("by the agent")),
     ("recommended_threads", Yes("by the agent")),
     ("build_info", Yes("by the agent")),

@@ -184,7 +184,7 @@ mod tests {
             ),
             (
                 "zzz = 1",
-                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits], [history], [names], [log]",
+                "unknown key `zzz` (f.toml:1); known are [web], [probes], [limits], [history], [findings], [names], [log]",
             ),
             (
                 "statistics = true",

@@ -98,6 +98,7 @@ fn flags(settings: &mut Settings, args: &AgentArgs) {
     if let Some(directory) = &args.history_directory {
         settings.history_directory = Some(directory.clone());
     }
+    settings.black_box &= !args.no_black_box;
     settings.names.reverse_dns &= !args.no_reverse_dns;
     if let Some(file) = &args.names_file {
         settings.names.file = Some(file.clone());

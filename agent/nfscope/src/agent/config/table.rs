@@ -36,6 +36,8 @@ pub struct Settings {
     pub history: Duration,
     /// `[history] directory`
     pub history_directory: Option<PathBuf>,
+    /// `[findings] black_box`
+    pub black_box: bool,
     /// `[names]`
     pub names: names::Options,
     /// The recording that is served instead of measurements; on the command line alone
@@ -60,6 +62,7 @@ impl Default for Settings {
             source: Options::default(),
             history: Duration::from_secs(86_400),
             history_directory: None,
+            black_box: true,
             names: names::Options {
                 reverse_dns: true,
                 file: None,
@@ -343,6 +346,22 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
         get: |s| (s.history_directory.as_ref()).map_or(String::new(), |path| format!("{path:?}")),
+    },
+    Setting {
+        section: "findings",
+        key: "black_box",
+        variable: "NFSCOPE_FINDINGS_BLACK_BOX",
+        flag: "no-black-box",
+        about: Some(
+            "Count operations by client, export, operation, user and file for five seconds after a finding has begun, at most once a minute, \
+             and keep the answer with the finding",
+        ),
+        reloads: false,
+        set: |s, v| {
+            s.black_box = v.as_bool().ok_or(SWITCH)?;
+            Ok(())
+        },
+        get: |s| s.black_box.to_string(),
     },
     Setting {
         section: "names",

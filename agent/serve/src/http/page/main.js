@@ -342,7 +342,9 @@ let findingsAt = -Infinity;
 async function findings() {
   if (performance.now() - findingsAt < 5000) return;
   findingsAt = performance.now();
-  state.report = { ...await ask("/findings"), at: lastAt() };
+  // Users and files are told on the agent's host.
+  const here = /^(localhost|127|\[::1)/.test(location.hostname);
+  state.report = { ...await ask(`/findings?files=${here}`), at: lastAt() };
   const health = await fetch("/healthz", { cache: "no-store" });
   banner(health.ok ? "" : (await health.text()).trim());
 }

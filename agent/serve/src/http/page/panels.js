@@ -149,30 +149,33 @@ export function poolTable(windows, edges) {
   }));
 }
 
-/** Findings with a break-down by file, the operations of some, and all findings with a break-down. */
+/** Findings with a break-down by file, and the operations of some. */
 const OF_FILES = ["lock_contention", "unknown_waits", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
-const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 
 /** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` starts that break-down. */
 export function findingCards(report, { from, to, live, seen }, count) {
-  const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
+  const who = (kind) => el("button", { type: "button", "data-key": kind, onclick: () =>
     count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Show top clients, files and operations");
-  const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
-    el("strong", {}, words(finding.kind)),
-    el("span", { class: "soft" }, ` ${part}, ${when}`),
-    el("p", {}, safe(finding.summary)),
-    list(finding.kind + began, "Evidence", finding.evidence.map((x) => x.text)),
-    list(finding.kind + began, "What would change it", finding.advice),
-    button || null);
   const active = report.active.filter((e) => live || e.began <= to);
-  const past = report.history.filter((e) => e.began <= to && e.ended >= from);
-  const cards = [
-    ...active.map((e) => card(e, "card", percent(e.finding.share), `since ${clock(e.began)}`, who(e.finding.kind))),
-    ...past.map((e) => card(e, "card past", `up to ${percent(e.worst_share)}`, `${clock(e.began)} to ${clock(e.ended)}`)),
-  ];
+  const all = [...active, ...report.history.filter((e) => e.began <= to && e.ended >= from)];
+  const when = (e) => (e.ended ? `up to ${percent(e.worst_share)}, ${clock(e.began)} to ${clock(e.ended)}` : `${percent(e.finding.share)}, since ${clock(e.began)}`);
+  // Kinds, each with its latest episode.
+  const cards = [...new Set(all.map((e) => e.finding.kind))].map((kind) => {
+    const [e, ...earlier] = all.filter((o) => o.finding.kind === kind);
+    const { finding, ended } = e;
+    return el("article", { class: ended ? "card past" : "card" },
+      el("strong", {}, words(kind)),
+      el("span", { class: "soft" }, ` ${finding.severity}, ${when(e)}`),
+      el("p", {}, safe(finding.summary)),
+      list(kind, "Evidence", finding.evidence.map((x) => x.text)),
+      list(kind, "Who", Object.entries(e.who ?? {}).flatMap(([by, of]) => (of.filter?.((t) => t.share) ?? []).map((t) => `${by} ${named(t.value, t.name)}: ${percent(t.share)}`))),
+      list(kind, "What would change it", finding.advice),
+      list(kind, "Earlier", earlier.map(when)),
+      ended ? null : who(kind));
+  });
   if (live && !active.length) cards.unshift(health(report.last_window));
-  const lost = seen.filter((k) => ![...active, ...past].some((e) => e.finding.kind === k));
+  const lost = seen.filter((k) => !all.some((e) => e.finding.kind === k));
   if (lost.length) cards.push(soft(`Not kept any more: the evidence of ${lost.map(words).join(", ")}.`));
   return cards.length ? cards : [soft("No finding is known of this time.")];
 }
