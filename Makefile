@@ -1,6 +1,6 @@
 # Thin: each target is one script or one program, and those hold the logic.
 
-.PHONY: help packages packages-test arm64 run check test bench fuzz ssd-log scenarios baselines experiment versions what-if big-server soak fleet lab picture fmt lint
+.PHONY: help packages packages-test release arm64 run check test bench fuzz ssd-log scenarios baselines experiment versions what-if big-server soak fleet lab picture fmt lint
 
 help:
 	@echo "make run        nfscope on this host's NFS server, or on one in a virtual machine"
@@ -17,7 +17,8 @@ help:
 	@echo "make big-server thousands of threads, connections and clients, every operation counted"
 	@echo "make soak       a busy server for HOURS=8, with restarts, reloads and crowds: nothing grows, every count is exact"
 	@echo "make packages   deb, rpm, static programs, image and list of libraries, into target/packages"
-	@echo "make packages-test  installs them in a machine with systemd, and looks at each of them"
+	@echo "make packages-test  installs them in a machine with systemd and from repositories, and looks at each of them"
+	@echo "make release    packages, chart, notes, checksums and repositories into target/dist, signed by RELEASE_KEY=..."
 	@echo "make arm64      the packaged program for aarch64, in an emulated machine with Debian's kernel and a real nfsd"
 	@echo "make fleet      two hundred simulated agents, kept by Prometheus and by VictoriaMetrics"
 	@echo "make picture    the README's pictures of the page, light and dark, from the demonstration"
@@ -113,6 +114,12 @@ packages-test:
 	@tests/setup/setup.sh build machines packages
 	@deploy/packages/build.sh x86_64
 	@tests/packages.sh
+	@tests/repositories.sh
+
+release:
+	@tests/setup/setup.sh build packages
+	@deploy/packages/build.sh
+	@RELEASE_KEY="$(RELEASE_KEY)" REPOSITORY="$(REPOSITORY)" deploy/packages/release.sh
 
 arm64:
 	@tests/setup/setup.sh build machines packages arm64

@@ -42,7 +42,7 @@ initramfs() {
   cp "$kernel/lib/modules/$release"/modules.{builtin,order} "$work/add/usr/lib/modules/$release/"
   mkdir -p "$work/add/lib" && ln -s ../usr/lib/modules "$work/add/lib/modules" && depmod -b "$work/add" "$release" && rm -r "$work/add/lib"
   cp "$deb" "$work/add/root/"
-  cp -r tests/guest/installed.sh deploy/ansible "$work/add/root/"
+  cp -r tests/guest/installed.sh tests/guest/docs.py deploy/ansible "$work/add/root/"
   # Programs of Ansible have the directory of their installation in them.
   echo "$cache/packages/deploy" >"$work/add/root/ansible/programs"
   cat >"$work/add/etc/systemd/system/packages-test.service" <<'END'
@@ -197,7 +197,28 @@ chart() {
     --set podMonitor.tlsConfig.serverName=nfs,podMonitor.basicAuth.username.name=u >"$work/chart.yaml" &&
     grep -q 'jobLabel: app.kubernetes.io/name' "$work/chart.yaml" && grep -q 'scheme: https' "$work/chart.yaml" &&
     grep -q 'serverName: nfs' "$work/chart.yaml" && grep -q 'basicAuth:' "$work/chart.yaml" &&
-    ! grep -q 'prometheus.io/scrape' "$work/chart.yaml"
+    ! grep -q 'prometheus.io/scrape' "$work/chart.yaml" || return
+  # A ServiceMonitor does the same by a service. Both together would scrape each agent twice.
+  helm template t deploy/helm/nfscope --kube-version 1.37.0 --set nodeSelector.nfs=yes,serviceMonitor.enabled=true,serviceMonitor.scheme=https \
+    >"$work/chart.yaml" && grep -q 'clusterIP: None' "$work/chart.yaml" && grep -q 'scheme: https' "$work/chart.yaml" &&
+    ! grep -q 'prometheus.io/scrape' "$work/chart.yaml" || return
+  ! said=$(helm template t deploy/helm/nfscope --set nodeSelector.nfs=yes,serviceMonitor.enabled=true,podMonitor.enabled=true 2>&1) &&
+    [[ $said == *"enable one of them"* ]] || return
+  # Each dashboard and each file of rules arrives as it is in the folder dashboards.
+  helm template t deploy/helm/nfscope --kube-version 1.37.0 --set nodeSelector.nfs=yes,prometheusRule.enabled=true,dashboards.enabled=true \
+    >"$work/chart.yaml" && /usr/bin/python3 - "$work/chart.yaml" <<'END'
+import json, pathlib, sys, yaml
+dashboards, rules = {}, {}
+for item in yaml.safe_load_all(open(sys.argv[1], encoding="utf-8")):
+    if item and item["kind"] == "PrometheusRule":
+        rules[item["metadata"]["name"].rsplit("-", 1)[1]] = item["spec"]
+    if item and "grafana_dashboard" in item["metadata"]["labels"]:
+        [(name, text)] = item["data"].items()
+        dashboards[name.removeprefix("nfscope-")] = json.loads(text)
+folder = pathlib.Path("dashboards")
+assert dashboards == {f.name: json.loads(f.read_text()) for f in (folder / "grafana").glob("*.json")}
+assert rules == {f.stem: yaml.safe_load(f.read_text()) for f in (folder / "rules").glob("*.yml")}
+END
 }
 role() {
   PATH=$tools:$PATH "$tools/ansible-lint" --offline -q deploy/ansible && cd deploy/ansible && "$tools/ansible-playbook" --syntax-check -i localhost, playbook.yml

@@ -111,11 +111,11 @@ def two_latencies_are_two_bands(page):
 
 def a_smooth_latency_is_a_smooth_column(page):
     """Log-normal latencies over every power of ten that divides a bucket. One second has many operations, and one so few that most such
-    parts of a bucket have none."""
-    for scheme in ["light", "dark"]:
+    parts of a bucket have none. The colours of each scale are smooth."""
+    for scheme, scale in [(scheme, scale) for scheme in ["light", "dark"] for scale in ["log", "linear", "quantile"]]:
         page.emulate_media(color_scheme=scheme)
         dips, broken, sums, total, edge = page.evaluate(
-            """async () => { const { HeatMap } = await import('/page/heatmap.js'); const { inRectangle } = await import('/page/model.js');
+            """async colors => { const { HeatMap } = await import('/page/heatmap.js'); const { inRectangle } = await import('/page/model.js');
             const { edges } = await (await fetch('/windows')).json();
             const canvas = document.body.appendChild(document.createElement('canvas')); canvas.style.width = '400px';
             const some = (at, all) => { const times = { count: 0, sum: 0, buckets: new Map() };
@@ -130,7 +130,7 @@ def a_smooth_latency_is_a_smooth_column(page):
             const scale = heat.prepare(windows, w => [w.ops[0].times], edges);
             for (const height of [60, 150, 300, 480]) {
                 canvas.style.height = `${height}px`;
-                heat.draw({ from: 0, to: 2, gaps: [], label: String, origin: 0, selection: null }, scale);
+                heat.draw({ from: 0, to: 2, gaps: [], label: String, origin: 0, selection: null, scale: colors }, scale);
                 const s = devicePixelRatio || 1; const h = canvas.height - 18 * s;
                 for (const part of [0.25, 0.75]) {
                     const d = canvas.getContext('2d').getImageData((64 + part * 334) * s, 0, 1, h).data;
@@ -152,18 +152,113 @@ def a_smooth_latency_is_a_smooth_column(page):
             const y = heat.y(0.001); const cell = heat.cell(100, y); const s = heat.rectangle([100, y], [100, y]);
             canvas.remove();
             return [result.map(r => r[0]), result.map(r => r[1]), sums, cell.counts[0] - inRectangle(windows.slice(0, 1), 'all', s.low, s.high)[0].inside,
-                [cell.above < 0.001, cell.upTo > 0.001, s.high - s.low, edges[s.low], Math.log2(cell.upTo / cell.above).toFixed(6)]] }"""
+                [cell.above < 0.001, cell.upTo > 0.001, s.high - s.low, edges[s.low], Math.log2(cell.upTo / cell.above).toFixed(6)]] }""",
+            scale,
         )
         # Dips are in levels of 255. A row between two stronger rows may be weaker only by a canvas's rounding. No row between rows is
         # empty.
-        assert max(dips) <= 3, (scheme, dips)
-        assert broken == [0] * 8, (scheme, broken)
+        assert max(dips) <= 3, (scheme, scale, dips)
+        assert broken == [0] * 8, (scheme, scale, broken)
         assert sums == [0, 0] and total == 0, (sums, total)
         assert edge == [True, True, 1, 0.001, "0.250000"], edge
     page.emulate_media(color_scheme="light")
 
 
+def colours_have_a_legend_in_each_scale(page):
+    """Rates of the legend rise to that of the strongest cell. The address has the scale."""
+    assert "paused" in page.get_by_role("status").inner_text()
+    rates = lambda: [float(r.removesuffix("/s")) for r in page.locator("#key > span").all_inner_texts()]
+    for scale, middle, apart in [
+        ("linear", lambda least, most: most / 2, 0.1),
+        # A third of the cells each have 20, 100 and 300 operations. Columns at the ends have windows for a part of their time.
+        ("quantile", lambda least, most: most / 3, 0.3),
+        ("log", lambda least, most: (least * most) ** 0.5, 0.1),
+    ]:
+        page.locator("#scale").select_option(scale)
+        drawn(page)
+        least, _, half, _, most = rates()
+        assert rates() == sorted(rates()) and abs(half / middle(least, most) - 1) < apart, (scale, rates())
+        assert ("scale=" in page.url) == (scale != "log"), page.url
+    page.get_by_role("button", name="Go on").click()
+
+
+def the_first_screen_answers(page):
+    """Headline figures, the finding, the heat map, and the top clients and exports are there without scrolling."""
+    figures = lambda: dict(zip(page.locator("#figures dt").all_inner_texts(), page.locator("#figures dd").all_inner_texts()))
+    until(f"not the figures: {figures()}", lambda: 300 < float(figures()["Operations/s"].split()[0]) < 450)
+    assert figures()["p99"].split()[1] == "ms" and " of 8 " in figures()["Threads busy"], figures()
+    # Bytes that are not counted are no zero.
+    assert figures()["Written"].startswith("-"), figures()
+    assert rows(page, "#top")[0][0] == "192.0.2.2" and len(rows(page, "#top")) == 4, rows(page, "#top")
+    page.evaluate("scrollTo(0, 0)")
+    drawn(page)
+    # At one moment: the page draws tables anew every second.
+    places = page.evaluate(
+        """() => [...document.querySelectorAll('#figures, #findings, #heat, #key, #top .table')].map(e => { const r = e.getBoundingClientRect(); return [r.top, r.bottom] })"""
+    )
+    assert len(places) == 6 and all(0 <= top < bottom <= 900 for top, bottom in places), places
+    shot(page, "first-screen")
+
+
+def a_strip_shares_the_time_axis_of_the_heat_map(page):
+    """The left edge of the plot and the scale of its time are those of the heat map, pixel by pixel."""
+    until("no finding", lambda: page.locator("#strip canvas").count() > 0)
+    strip, heat = page.locator("#strip canvas").first.bounding_box(), page.locator("#heat").bounding_box()
+    assert (strip["x"], strip["width"]) == (heat["x"], heat["width"]), (strip, heat)
+    # The finding was active in the latest window: the strip ends where the heat map ends, and nothing is left of the plot.
+    edges = page.evaluate(
+        """() => { const c = document.querySelector('#strip canvas'); const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        const xs = [...Array(c.width * c.height).keys()].filter(i => d[4 * i + 3] === 255).map(i => i % c.width);
+        return [xs.reduce((a, b) => Math.min(a, b)), xs.reduce((a, b) => Math.max(a, b)) - c.width] }"""
+    )
+    assert edges[0] >= 64 and -4 <= edges[1] <= 0, edges
+
+
+def a_table_is_sorted_by_a_click(page):
+    tab(page, "client")
+    first = lambda: [r[0] for r in rows(page, "#by")]
+    until("no clients", lambda: len(first()) == 3)
+    head = page.locator("#by th button")
+    order = lambda: page.locator("#by th[aria-sort]").evaluate_all("all => all.map(e => e.ariaSort)")
+    head.filter(has_text="Mean").click()
+    until("not by the mean", lambda: [r[2] for r in rows(page, "#by")] == ["40.0 ms", "280 µs", "250 µs"] and order() == ["descending"])
+    # The next second keeps the order, and the keyboard's place.
+    time.sleep(1.5)
+    assert first()[0] == "192.0.2.2" and page.evaluate("document.activeElement.innerText") == "Mean"
+    page.keyboard.press("Enter")
+    until("not reversed", lambda: first()[2] == "192.0.2.2" and order() == ["ascending"])
+    head.filter(has_text="Client").click()
+    until("names do not rise", lambda: order() == ["ascending"] and [name[:9] for name in first()] == ["<img src=", "192.0.2.1", "192.0.2.2"])
+    head.filter(has_text="Share of time").click()
+    until("not by the share of time", lambda: first()[0] == "192.0.2.2" and order() == ["descending"])
+    # All rows of a long table are one click away.
+    texts = page.evaluate(
+        """async () => { const { table } = await import('/page/dom.js'); const t = document.body.appendChild(table(['A', 'B'], [...Array(30).keys()].map(i => [`10.0.0.${i}`, i ? `${i} ms` : '-'])));
+        const click = text => [...t.querySelectorAll('button')].find(b => b.textContent === text).click(); const all = () => [...t.querySelectorAll('tbody tr')].map(r => r.cells[1].textContent);
+        const result = [all().length]; click('B'); result.push(all()[0]); click('All 30'); result.push(all().length, all()[29]); click('B'); result.push(all()[0], all()[29]); click('Fewer'); result.push(all().length); t.remove(); return result }"""
+    )
+    assert texts == [10, "29 ms", 30, "-", "1 ms", "-", 10], texts
+    tab(page, "operation")
+
+
+def back_goes_to_the_view_before(page):
+    page.locator("#op").select_option("4.2/write")
+    until("not filtered", lambda: "op=4.2%2Fwrite" in page.url)
+    tab(page, "export")
+    until("not by export", lambda: "by=export" in page.url)
+    page.go_back()
+    until("not back by operation", lambda: "by=export" not in page.url and rows(page, "#by")[0][0] == "4.2/write")
+    assert page.locator("#op").input_value() == "4.2/write"
+    page.go_back()
+    until("not back to all", lambda: page.locator("#op").input_value() == "all")
+    page.go_forward()
+    until("not forward", lambda: page.locator("#op").input_value() == "4.2/write")
+    page.go_back()
+    until("not back again", lambda: page.locator("#op").input_value() == "all")
+
+
 def a_band_is_selected_by_dragging(page):
+    page.evaluate("scrollTo(0, 0)")
     box = page.locator("#heat").bounding_box()
     y = box["y"]
     # Only slow WRITEs lie in the upper third.
@@ -424,7 +519,9 @@ def what_happened_before_is_on_the_disk(page):
     page.locator("#op").select_option("all")
     # The stored minutes of three hours ago, in the middle of a range of five minutes.
     page.locator("#range").select_option("300")
-    there = page.evaluate("""() => { const d = new Date(Date.now() - 3 * 3600e3 + 75e3);
+    there = page.evaluate("""async () => { const now = Date.now() / 1e3;
+        const r = await (await fetch(`/windows?from=${now - 4 * 3600}&to=${now - 2 * 3600}&columns=300`)).json();
+        const at = r.windows.map(w => w.at); const d = new Date(500 * (Math.min(...at) + Math.max(...at)));
         return new Date(d - d.getTimezoneOffset() * 60e3).toISOString().slice(0, 19) }""")
     page.locator("#goto").fill(there)
     page.locator("#goto").dispatch_event("change")
@@ -559,11 +656,20 @@ def a_finding_stays_open_and_tells_who_is_behind_it(page):
     until("the same card", lambda: page.locator("#findings article[data-old]").count() == 0)
     until("the card is closed", lambda: page.locator("#findings li").first.is_visible())
     shot(page, "finding")
+    page.evaluate("scrollTo(0, 0)")
     page.locator("#findings").get_by_role("button", name="Show top clients, files and operations").first.click()
+    # The finding has the first rows: totals of the clients, then what they did. The page stays where it is.
+    until("no rows at the finding", lambda: [r[0] for r in rows(page, "#findings .brief > :nth-child(2)")][:1] == ["192.0.2.2"])
+    assert [[r[0], r[2]] for r in rows(page, "#findings .brief > :nth-child(3)")][:1] == [["192.0.2.2", "write"]]
+    assert page.evaluate("scrollY") == 0 and page.evaluate("document.activeElement.innerText") == "Stop counting"
+    shot(page, "finding-counted")
     # The rows of the break-down before stay until the page draws the next one.
     until("not who is behind it", lambda: [[r[0], r[2]] for r in rows(page, "#down")][:1] == [["192.0.2.2", "write"]])
     assert "down=client%2Cexport%2Cop" in page.url, page.url
-    page.locator("#down-run").click()
+    # Clients of several rows are added up.
+    assert [r[0] for r in rows(page, "#down-totals")][:1] == ["192.0.2.2"] and len(rows(page, "#down-totals")) == 3, rows(page, "#down-totals")
+    page.locator("#findings").get_by_role("button", name="Stop counting").click()
+    until("a count goes on", lambda: "counts nothing" in page.locator("#down-note").inner_text())
 
 
 def findings_of_the_time_that_is_looked_at(page):
@@ -681,17 +787,19 @@ def an_agent_that_is_killed_is_told_and_the_page_goes_on(page):
         try:
             until("no agent", lambda: listens(address))
             page.goto(f"http://{address}/")
-            until("no replay", lambda: page.get_by_role("status").inner_text() == "live" and count(page) > 0)
+            until("no replay", lambda: page.get_by_role("status").inner_text() == "replay" and count(page) > 0)
             agent.kill()
             agent.wait()
             until("no word of the agent that is gone", lambda: page.get_by_role("status").inner_text() == "not connected")
             assert "cannot be reached" in page.get_by_role("alert").inner_text()
             before = count(page)
             agent = start()
-            until("not back", lambda: page.get_by_role("status").inner_text() == "live" and count(page) > before)
-            # A recording has no operations that can be broken down, and the page says so.
-            page.locator("#down-run").click()
-            until("not told", lambda: "no data by client" in page.locator("#down-note").inner_text())
+            until("not back", lambda: page.get_by_role("status").inner_text() == "replay" and count(page) > before)
+            # A recording has no operations that can be broken down, and the page offers no counting.
+            assert not page.locator("#down-run").is_visible() and not page.locator("#slow-watch").is_visible()
+            page.keyboard.press("b")
+            time.sleep(0.5)
+            assert page.locator("#down-run").get_attribute("aria-pressed") == "false"
         finally:
             agent.kill()
             agent.wait()
@@ -735,6 +843,10 @@ def main():
             totals_are_those_of_the_snapshot,
             two_latencies_are_two_bands,
             a_smooth_latency_is_a_smooth_column,
+            colours_have_a_legend_in_each_scale,
+            the_first_screen_answers,
+            a_table_is_sorted_by_a_click,
+            back_goes_to_the_view_before,
             a_band_is_selected_by_dragging,
             the_slow_client_is_found,
             operations_are_filters,
@@ -754,6 +866,7 @@ def main():
             nine_pages_are_served_and_told,
             colors_can_be_told_apart,
             it_fits_every_screen,
+            a_strip_shares_the_time_axis_of_the_heat_map,
             a_finding_stays_open_and_tells_who_is_behind_it,
             findings_of_the_time_that_is_looked_at,
         ]:

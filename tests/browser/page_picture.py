@@ -44,7 +44,7 @@ def main():
             assert wide <= 0, f"{scheme}: {wide} pixels beside the screen"
             grounds[scheme] = page.evaluate(GROUND)
             # The text of the report stands above; the README has its own.
-            top = page.evaluate("() => document.getElementById('strip').closest('section').getBoundingClientRect().top + scrollY")
+            top = page.evaluate("() => document.getElementById('figures').getBoundingClientRect().top + scrollY")
             clip = {"x": 0, "y": top - 12, **SIZE}
             page.screenshot(path=FOLDER / f"page-{scheme}.png", full_page=True, clip=clip)
             print("ok", scheme)

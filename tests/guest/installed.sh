@@ -182,6 +182,8 @@ check "it reads its settings again" reads_its_file
 check "the watchdog is answered, and restarts it" watched
 check "it serves on the socket of systemd" by_socket
 check "documents, completions and rules are there" documented
+# The last one, because recordings are made.
+check "commands of the documentation do as written" /usr/bin/python3 /root/docs.py
 say "  $(systemd-analyze security --no-pager nfscope.service | tail -n 1)"
 [ $failed = 0 ] || say "$(journalctl -u nfscope -o cat --no-pager | tail -n 60)"
 check "purged, it leaves recordings, and no other file, user or unit" purges

@@ -11,7 +11,10 @@ cargo_generate_rpm=0.21.1
 ansible_lint=26.10.1
 kubernetes_validate=1.37.0
 helm=v3.22.0
-packages_packages=(mmdebstrap rpm rpm2cpio cpio runc libelf-dev zlib1g-dev binutils python3 python3-venv curl)
+packages_packages=(
+  mmdebstrap rpm rpm2cpio cpio runc libelf-dev zlib1g-dev binutils python3 python3-venv python3-yaml curl
+  gnupg apt-utils createrepo-c dnf busybox-static skopeo docker-registry
+)
 # Packages of an NFS server, of the test's tools, and those that Ansible needs on a host.
 tree_packages=systemd,systemd-sysv,dbus,kmod,nfs-kernel-server,curl,procps,iproute2,e2fsprogs,python3,python3-apt
 packages_dir=$cache/packages

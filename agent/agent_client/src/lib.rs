@@ -12,6 +12,7 @@ pub mod lines;
 pub mod local_or_remote;
 pub mod lock_waits;
 pub mod owners;
+pub mod page_cache;
 pub mod prometheus;
 pub mod server_state;
 pub mod settings;

@@ -6,9 +6,11 @@ use crate::lines;
 use crate::local_or_remote::{self, Found};
 use crate::sleepers::Sleepers;
 use nfscope_api::slow_line::Line;
+use nfscope_diagnose::normal::Normal;
 use nfscope_diagnose::observed::Sleeps;
 use nfscope_model::{SlowFilter, SlowOp, Snapshot, Window};
 use nfscope_source::{Options, Source};
+use serde::Deserialize;
 use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -216,6 +218,20 @@ impl WindowStream {
                 return event;
             }
         }
+    }
+
+    /// Usual times of the server's requests, as the agent has learned them; `None` from probes of this process, which have just begun,
+    /// and from an agent that does not know them.
+    pub fn normal(&self) -> Option<Normal> {
+        #[derive(Deserialize)]
+        struct Findings {
+            #[serde(default)]
+            normal: Option<Normal>,
+        }
+        let WindowSource::Agent(url) = &self.source else {
+            return None;
+        };
+        http::json::<Findings>(url, "/findings").ok()?.normal
     }
 
     /// Samples single operations for this time. If that fails, the sample is empty, because the rest of the window is worth showing.

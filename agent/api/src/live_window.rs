@@ -280,7 +280,7 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
     });
     let known = all.iter().take_while(|u| u.name != OTHER).count();
     let rest = all.split_off(known.min(MOST_USERS));
-    let row = |u: &WindowUser| (u.ops, u.seconds);
+    let row = |u: &WindowUser| (u.ops, u.seconds, u.moved);
     let mut rows: Vec<_> = (all.into_iter())
         .map(|u| User {
             name: u.name,
@@ -292,16 +292,27 @@ fn users(mut all: Vec<WindowUser<'_>>) -> Vec<User<'_>> {
             min_rtt: u.min_rtt,
         })
         .collect();
-    let together = rest.iter().map(row).reduce(|(ops, seconds), (n, s)| {
-        let both = seconds.zip(s).map(|(a, b)| a + b);
-        (ops + n, both)
-    });
-    rows.extend(together.map(|(ops, seconds)| User {
+    let together = rest
+        .iter()
+        .map(row)
+        .reduce(|(ops, seconds, moved), (n, s, m)| {
+            let both = seconds.zip(s).map(|(a, b)| a + b);
+            // A client without READs and WRITEs has no bytes, and adds none.
+            let bytes = match (moved, m) {
+                (Some(mut a), Some(b)) => {
+                    a += b;
+                    Some(a)
+                }
+                (a, b) => a.or(b),
+            };
+            (ops + n, both, bytes)
+        });
+    rows.extend(together.map(|(ops, seconds, moved)| User {
         name: OTHER,
         called: None,
         ops,
         seconds,
-        moved: None,
+        moved,
         rtt: None,
         min_rtt: None,
     }));

@@ -8,7 +8,9 @@ pub fn cures(kind: Kind) -> &'static [Part] {
     match kind {
         // A faster log or disk also frees threads sooner, so requests wait for a thread for a shorter time.
         Kind::ThreadStarvation => &[Part::Threads, Part::Log, Part::Disk],
-        Kind::SlowIntentLog | Kind::SmallSyncWrites => &[Part::Log, Part::Threads],
+        // A log on the file system's own disks is as fast as these.
+        Kind::SlowIntentLog => &[Part::Log, Part::Disk, Part::Threads],
+        Kind::SmallSyncWrites => &[Part::Log, Part::Threads],
         Kind::SlowDisk => &[Part::Disk, Part::Threads],
         Kind::CpuSaturation => &[Part::Cpus],
         _ => &[],

@@ -13,7 +13,7 @@ pub mod durability;
 pub mod estimate;
 pub mod experiment;
 pub mod histogram_series;
-mod html;
+pub mod html;
 pub mod list;
 pub mod name;
 pub mod progress;

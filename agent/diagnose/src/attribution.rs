@@ -224,10 +224,18 @@ fn waits_long(op: &Op, each: f64, limit: f64) -> bool {
     (op.count >= MIN_COUNT && each >= limit) || (op.felt > 0.0 && each * op.count >= FELT_SECONDS)
 }
 
-/// Weight of the operations' waits for disks by their length, 0 to 1.
-/// The page cache answers most operations without a disk, so a mean hides the others. Therefore the time decides for operations that mostly
-/// wait for disks. A slow mean of a device's requests suffices, too.
+/// Weight of the operations' waits for disks by their length, 0 to 1. A slow mean of a device's requests suffices, too.
 pub fn disk_weight(b: &Breakdown) -> f64 {
+    let waits = weight_of_disk_waits(b);
+    let counts = longest_wait(b, |p| p.disk).is_some_and(|(op, _)| op.count >= MIN_COUNT);
+    let slowest = slowest_disk(b).filter(|_| counts);
+    let by_device = slowest.map_or(0.0, |(_, m)| weight(m, SLOW_DISK_REQUEST_SECONDS));
+    waits.max(by_device)
+}
+
+/// Weight of the waits themselves. The page cache answers most operations without a disk, so a mean hides the others. Therefore the time
+/// decides for operations that mostly wait for disks.
+fn weight_of_disk_waits(b: &Breakdown) -> f64 {
     let Some((op, each)) = longest_wait(b, |p| p.disk) else {
         return 0.0;
     };
@@ -241,13 +249,17 @@ pub fn disk_weight(b: &Breakdown) -> f64 {
     let by_time = (op.durations.as_ref())
         .filter(|_| mostly_disk)
         .map_or(0.0, |h| mean_weight(h, SLOW_DISK_SECONDS, 1));
-    let by_device = slowest_disk(b).map_or(0.0, |(_, m)| weight(m, SLOW_DISK_REQUEST_SECONDS));
-    weight(each, SLOW_DISK_SECONDS).max(by_time).max(by_device)
+    weight(each, SLOW_DISK_SECONDS).max(by_time)
 }
 
 /// `slow_disk`: returns true if operations wait long for disks.
 pub fn slow_disk(b: &Breakdown) -> bool {
     disk_weight(b) >= BEGIN_SHARE
+}
+
+/// Returns true if disks are slow, or not, whichever device belongs to an export.
+pub fn slowness_of_disks_is_known(b: &Breakdown) -> bool {
+    b.export_devices.is_some() || weight_of_disk_waits(b) >= BEGIN_SHARE || !slow_disk(b)
 }
 
 /// The operation that waited most in a phase, and the mean wait of one such operation.

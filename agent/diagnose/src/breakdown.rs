@@ -5,6 +5,7 @@ mod of_window;
 
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
+use crate::log_bytes::{ByLog, LogBytes};
 use crate::put_off::{Denied, NlmClient, PutOff, Retrying};
 pub use crate::ratio::{mean, part, sum};
 use crate::recalls::{Layouts, Recalls};
@@ -122,6 +123,8 @@ pub struct Client {
     pub requests: Option<f64>,
     /// Sum of its operations' execution times.
     pub seconds: f64,
+    /// Bytes that it wrote.
+    pub written: f64,
     /// Time of sending its replies; `None` if it is not known.
     pub reply: Option<f64>,
     /// Lowest round-trip time of its connection in the last minutes, which shows the distance. TCP's smoothed time also contains delayed
@@ -268,6 +271,8 @@ pub struct Breakdown {
     pub reads: f64,
     /// READs of at most [`TINY_READ_BYTES`].
     pub tiny_reads: f64,
+    /// Bytes of all READs.
+    pub read_bytes: f64,
     /// NFSv4 COMPOUNDs.
     pub compounds: f64,
     /// Operations in these COMPOUNDs.
@@ -279,6 +284,8 @@ pub struct Breakdown {
     /// Bytes of ZFS changes in the intent log by pool: those that bypassed its log device (`indirect`), and all. The pool is `all`
     /// before OpenZFS 2.2, which counts them together.
     pub zfs_log_bytes: HashMap<String, [f64; 2]>,
+    /// Bytes and commits of logs by file system and volume.
+    pub log_bytes: ByLog,
 }
 
 /// Largest size of a tiny READ: half a page. No database reads so little at once.
@@ -293,6 +300,11 @@ impl Breakdown {
     /// True if the window has no series of a family of [`Breakdown::lacking`].
     pub fn lacks(&self, info: &Info) -> bool {
         self.lacking.contains(&info.name)
+    }
+
+    /// Bytes and commits of a log; `None` where they are not counted.
+    pub fn bytes_of(&self, log: &Log) -> Option<&LogBytes> {
+        self.log_bytes.get(&[log.fs.clone(), log.volume.clone()])
     }
 
     /// An export that lies on a block device.

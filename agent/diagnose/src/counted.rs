@@ -5,6 +5,7 @@
 
 use crate::breakdown::{Breakdown, part, sum};
 use crate::by_client::{self, ClientOps};
+use crate::group;
 use crate::observed::{Files, ops_with_much};
 use crate::rules::evidence::{evidence, percent};
 use nfscope_model::breakdown::Keys;
@@ -219,11 +220,20 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
     };
     let mut words = Vec::new();
     let (client, of_client) = top(Dimension::Client)?;
+    let clients = chosen.by(|k| Some(k[Dimension::Client as usize].clone()));
+    let parts: Vec<_> = (clients.iter())
+        .map(|(name, s)| (name.as_str(), chosen.share(*s)))
+        .collect();
+    // Rows that found no room may be of any client.
+    let group = group::leading(&parts).filter(|_| !chosen.is_least());
     let name = match &*client {
         "local" => "a local client".to_owned(),
         _ => format!("client {client}"),
     };
-    words.push(format!("{name} has {}", chosen.words(of_client)));
+    words.push(match &group {
+        Some(group) => group.words(),
+        None => format!("{name} has {}", chosen.words(of_client)),
+    });
     if let Some((export, s)) = top(Dimension::Export).filter(|(e, _)| !e.is_empty()) {
         let name = match &*export {
             "none" => "no export at all".to_owned(),
@@ -247,7 +257,7 @@ pub fn who(of: &Of, counted: &Counted) -> Option<Evidence> {
             .fold(String::new(), |all, w| format!("{all}, {w}")),
         chosen.without_row()
     );
-    let share = chosen.share(of_client);
+    let share = group.map_or(chosen.share(of_client), |group| group.share);
     Some(evidence(&f::OP_DURATION.info, share, None, text))
 }
 
@@ -353,6 +363,29 @@ mod tests {
         );
         assert!(e.text.contains("client 192.0.2.9 has 83 %"), "{}", e.text);
         assert!(who(&Of::Ops(["read".to_owned()].into()), &sample()).is_none());
+    }
+
+    #[test]
+    fn clients_that_are_guilty_together_are_named_together() {
+        let mut c = Counted {
+            length: 10.0,
+            ..Counted::default()
+        };
+        for n in 1..=5 {
+            c.add(keys(&format!("10.0.0.{n}"), "/a", "read", "1"), 100, 2.0);
+        }
+        c.add(keys("10.0.0.9", "/a", "read", "1"), 10, 0.1);
+        let text = who(&Of::All, &c).unwrap().text;
+        assert!(
+            text.starts_with(
+                "5 of 6 clients (10.0.0.1, 10.0.0.2, 10.0.0.3 and 2 more), 20 % each, have 99 % of the 10.1 s"
+            ),
+            "{text}"
+        );
+        // With operations of unknown clients no group is known.
+        c.add_other(5.0);
+        let text = who(&Of::All, &c).unwrap().text;
+        assert!(text.starts_with("client 10.0.0."), "{text}");
     }
 
     #[test]

@@ -5,10 +5,11 @@ use crate::breakdown::{Breakdown, Phases, part};
 use crate::causes;
 use crate::distance;
 use crate::impact::Impact;
+use crate::normal::{self, Normal};
 use crate::observed::Observed;
 use crate::rules;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{percent, spread};
+use crate::rules::evidence::{evidence, percent, spread};
 use crate::thresholds::{
     BEGIN_SHARE, CLEARLY_LONG, CRITICAL_SHARE, END_SHARE, MIN_BESIDE_SHARE, MIN_CONCURRENCY,
     MIN_COUNT, SATURATED, UNSEEN_ARRIVALS,
@@ -23,7 +24,7 @@ use std::cmp::Ordering;
 
 /// Evaluates a window. A kind in `active` stays a finding until its share falls below [`END_SHARE`].
 pub fn evaluate(window: &Window, active: &[Kind]) -> Diagnosis {
-    evaluate_breakdown(window, &Breakdown::of(window), active)
+    evaluate_breakdown(window, &Breakdown::of(window), active, None)
 }
 
 /// Evaluates a window with this breakdown, and with observations made while it was watched closely.
@@ -36,8 +37,13 @@ pub(crate) fn evaluate_breakdown(
     window: &Window,
     breakdown: &Breakdown,
     active: &[Kind],
+    normal: Option<Normal>,
 ) -> Diagnosis {
-    evaluate_with(window, breakdown, active, &Observed::default())
+    let observed = Observed {
+        normal,
+        ..Observed::default()
+    };
+    evaluate_with(window, breakdown, active, &observed)
 }
 
 fn evaluate_with(
@@ -102,7 +108,13 @@ fn evaluate_with(
                     && (whatever || (loaded_for(kind) && reached(share, &result))) =>
             {
                 let is_critical = whatever || impact.is_critical;
+                let may_be = result.max_severity == Severity::Critical && !whatever && !impact.felt;
                 let mut found = finding(result, share, is_critical);
+                if may_be && share >= CRITICAL_SHARE && normal::is_compared(kind) {
+                    found
+                        .evidence
+                        .extend(usual(kind, &context, &diagnosis.findings));
+                }
                 found.evidence.extend(times(kind, breakdown));
                 diagnosis.findings.push(found);
             }
@@ -140,6 +152,27 @@ fn evaluate_with(
     }
     diagnosis
 }
+
+/// Sentence on what decides about the severity: the usual times, or that they are not known. The latter is said once.
+fn usual(kind: Kind, context: &Context, before: &[Finding]) -> Option<Evidence> {
+    let normal = context.observed.normal.as_ref();
+    if let Some(sentence) = normal.and_then(|n| n.sentence(kind, context.breakdown)) {
+        return Some(sentence);
+    }
+    let said = |f: &Finding| f.evidence.iter().any(|e| e.text == NOT_USUAL);
+    let info = &f::OP_DURATION.info;
+    (!before.iter().any(said)).then(|| {
+        evidence(
+            info,
+            context.breakdown.residence,
+            None,
+            NOT_USUAL.to_owned(),
+        )
+    })
+}
+
+/// Sentence on a severity that fixed limits decide about.
+const NOT_USUAL: &str = "the severity follows fixed limits: how long such requests usually take on this server is not known";
 
 /// True if the share of a kind is a part of no requests at all.
 fn nothing_ended(kind: Kind, b: &Breakdown) -> bool {

@@ -15,8 +15,10 @@ pub struct Impact {
     pub weight_of_share: f64,
     /// True if clients lose enough for a finding.
     pub is_lost: bool,
-    /// True if they lose enough for a critical one.
+    /// True if they lose enough for a critical one. Where the server's usual times are known, only what is more than usual counts.
     pub is_critical: bool,
+    /// True if a single request or wait is long enough to be felt, so that it decides alone.
+    pub felt: bool,
 }
 
 impl Impact {
@@ -35,12 +37,18 @@ impl Impact {
             true => 1.0,
             false => weight_of(kind, b),
         };
+        let late = (context.observed.normal.as_ref()).and_then(|n| n.beyond_usual(kind, b));
         let is_storage = matches!(kind, Kind::SlowDisk | Kind::SlowIntentLog);
         let weight_of_share = if is_storage { weight } else { 1.0 };
         Impact {
             weight_of_share,
             is_lost: felt || lost * weight_of_share >= least,
-            is_critical: felt || (lost >= CRITICAL_LOST && share * weight >= CRITICAL_SHARE),
+            is_critical: felt
+                || match late {
+                    Some(late) => lost * late >= CRITICAL_LOST && share * late >= CRITICAL_SHARE,
+                    None => lost >= CRITICAL_LOST && share * weight >= CRITICAL_SHARE,
+                },
+            felt,
         }
     }
 }

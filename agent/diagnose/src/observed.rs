@@ -4,6 +4,8 @@
 use crate::breakdown::{Breakdown, Op, Phases, part, sum};
 use crate::by_client;
 use crate::changes::{FILE_CHANGES, holders_explain, is_change};
+use crate::normal::Normal;
+use crate::page_cache::PageCache;
 use crate::thresholds::{LONG_PART, MIN_STACKS, OVERLAP};
 use nfscope_model::Dimension;
 use nfscope_model::breakdown::Keys;
@@ -148,6 +150,10 @@ pub struct Observed {
     pub clients: Option<by_client::Counted>,
     /// Owners of NFSv4 leases that several addresses share, as the kernel listed them; empty if they were not watched.
     pub shared_owners: Vec<SharedOwner>,
+    /// Page cache of the server's host; `None` where another host watched.
+    pub page_cache: Option<PageCache>,
+    /// Usual times of the server's requests; `None` where no agent has learned them yet.
+    pub normal: Option<Normal>,
     /// Kernel stacks of operations that slept in waits without a name, or the reason why there are none; `None` if none were sampled.
     pub sleeps: Option<Result<Sleeps, String>>,
 }

@@ -62,6 +62,12 @@ thresholds! {
     END_MANY_LOST = 0.1, "0.1":
         "An active finding about them ends below this number.",
         "Well below the begin, as for shares.";
+    LEARNED_SECONDS = 3_600.0, "1 h":
+        "The usual times of a server's requests are known from this length of its windows without a critical finding on. Then the part of the waits that is more than usual decides whether a finding is critical, and not the length of the waits.",
+        "An hour has more than one run of most jobs. Before, the fixed limits decide.";
+    MIN_LEARNED = 1_000.0, "1000":
+        "The same needs this number of operations of a kind.",
+        "A few stalls among fewer change their mean by as much as a slower device.";
     FELT_SECONDS = 0.5, "0.5 s":
         "One wait or one request of this length counts whatever their number.",
         "A person or a program that waits for one request feels half a second.";
@@ -110,6 +116,9 @@ thresholds! {
     LONG_PART = 0.5, "50 %":
         "Waits for daemons are slow if this part of their time lies in long waits. An operation mostly waits for disks if they have this part of its time. A wait is one for a lock if this part of the stacks is.",
         "A daemon that stalls has few long waits among many short ones; callers that wait for each reply make them few.";
+    ALIKE = 0.5, "50 %":
+        "A client belongs to a group of guilty ones with this part of what the first of them has, if they have half of all together, and the next one has less than this part of the last of them.",
+        "One with less than that stands behind the others.";
     LONG_WAIT_SECONDS = 1e-3, "1 ms":
         "A mean wait for a lock, a thread, a CPU or a reader is long from here on.",
         "A shorter one is the normal work of locking, waking up and sending.";

@@ -6,8 +6,9 @@ use crate::breakdown::Breakdown;
 use crate::causes::{self, Edge};
 use crate::course::{Slice, course};
 use crate::evaluate::{by_rank, evaluate_breakdown};
+use crate::normal::{Learner, Normal};
 use crate::rules;
-use nfscope_model::finding::{Diagnosis, Finding, Kind};
+use nfscope_model::finding::{Diagnosis, Finding, Kind, Severity};
 use nfscope_model::probe::times_operations;
 use nfscope_model::{ProbeStatus, Snapshot, Window, family as f};
 use serde::Serialize;
@@ -88,6 +89,8 @@ pub struct FindingTracker {
     last: Option<Diagnosis>,
     /// The server's own state in words, where clients wait for it.
     server_state: Option<String>,
+    /// Usual times of the server's requests.
+    usual: Learner,
 }
 
 /// Returns true if the same probes measured all the time between two readings: then the window between them can have findings.
@@ -114,6 +117,9 @@ pub struct Report<'a> {
     pub history: Vec<&'a Episode>,
     /// Diagnosis of the last window; `null` before the first window has ended, and while operations are not timed.
     pub last_window: Option<&'a Diagnosis>,
+    /// Usual times of the server's requests; absent until an hour without a critical finding was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub normal: Option<Normal>,
 }
 
 /// A finding of the last window, with the trend of its waiting over the latest windows.
@@ -223,7 +229,10 @@ impl FindingTracker {
     fn evaluate(&mut self, window: &Window, at: f64) -> (Vec<Change>, bool) {
         let active: Vec<_> = self.active.keys().copied().collect();
         let breakdown = Breakdown::of(window);
-        let d = evaluate_breakdown(window, &breakdown, &active);
+        let d = evaluate_breakdown(window, &breakdown, &active, self.usual.normal());
+        if d.findings.iter().all(|f| f.severity < Severity::Critical) {
+            self.usual.add(&breakdown);
+        }
         self.server_state = rules::server_state(&breakdown).into_iter().next();
         self.causes = causes::edges(&breakdown, &Attribution::of(&breakdown));
         self.slices.push_back(Slice::of(&breakdown));
@@ -338,6 +347,7 @@ impl FindingTracker {
             active,
             history: self.history.iter().collect(),
             last_window: self.last.as_ref(),
+            normal: self.usual.normal(),
         }
     }
 }
@@ -345,6 +355,7 @@ impl FindingTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::test_server::{SERVER, Server};
 
     #[test]
     fn a_finding_that_has_cleared_is_told_in_the_past_tense() {
@@ -383,6 +394,39 @@ mod tests {
         ] {
             assert_eq!(in_the_past(kind, now), then);
         }
+    }
+
+    #[test]
+    fn a_fault_that_lasts_does_not_become_usual() {
+        let server = |log: f64| {
+            let server = Server {
+                count: 4000,
+                log,
+                log_in_use: 0.9,
+                log_writes: vec![(log, 1000)],
+                ..SERVER
+            };
+            Window {
+                length: WINDOW,
+                delta: server.snapshot(),
+            }
+        };
+        let severity = |t: &FindingTracker| t.active[&Kind::SlowIntentLog].finding.severity;
+        let mut tracker = FindingTracker::default();
+        let mut see = |log: f64, windows: usize| {
+            let window = server(log);
+            for _ in 0..windows {
+                tracker.evaluate(&window, 0.0);
+            }
+            (tracker.report().normal, severity(&tracker))
+        };
+        // From the first window on the log is slow: nothing is usual, and the fixed limits decide.
+        assert_eq!(see(8e-3, 400), (None, Severity::Critical));
+        // A finding that is not critical may be the usual state of a server.
+        let (normal, now) = see(0.9e-3, 360);
+        assert_eq!(now, Severity::Warning);
+        // No hour of a critical finding changes what is usual.
+        assert_eq!(see(8e-3, 2000), (normal, Severity::Critical));
     }
 
     /// Readings are ten seconds apart by the source's clock, whatever the wall clock says.

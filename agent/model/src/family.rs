@@ -184,63 +184,63 @@ families! {
     WRITE_BYTES: "nfscope_write_bytes_total" Counter, [VERSION, STABILITY],
         "Bytes stored by WRITEs, by the stability that the client asked for";
     DURABLE_WRITES: "nfscope_durable_writes_total" Counter, [],
-        "WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs, that were answered with OK: their clients take the data for durable; those of known exports, of the first 2,047 pairs of a client and an export", since "0.2.0";
+        "WRITEs that asked for DATA_SYNC or FILE_SYNC, and COMMITs, that were answered with OK: their clients take the data for durable; those of known exports, of the first 2,047 pairs of a client and an export";
     UNSAFE_WRITES: "nfscope_unsafe_writes_total" Counter, [UNSAFE_WHY],
-        "Those of nfscope_durable_writes_total that were answered although the data may not be durable; the reasons that need waits have no series where phases are not measured", since "0.2.0";
+        "Those of nfscope_durable_writes_total that were answered although the data may not be durable; the reasons that need waits have no series where phases are not measured";
     SESSION_SLOTS_USED: "nfscope_session_slots_used" Histogram(Scheme::COUNT), [VERSION],
-        "Slots of its session that a client has in use when it sends a request, that request's included, as its SEQUENCE says (sa_highest_slotid, plus one); requests whose SEQUENCE succeeded", since "0.2.0";
+        "Slots of its session that a client has in use when it sends a request, that request's included, as its SEQUENCE says (sa_highest_slotid, plus one); requests whose SEQUENCE succeeded";
     SESSION_REQUESTS: "nfscope_session_requests_total" Counter, [VERSION, SLOTS],
-        "These requests by whether the client had every slot in use that the server granted its session by then: behind a full session further requests wait in the client", since "0.2.0";
+        "These requests by whether the client had every slot in use that the server granted its session by then: behind a full session further requests wait in the client";
     SESSION_REPLAYS: "nfscope_session_replays_total" Counter, [VERSION],
-        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call where the session allows replies as large as any reply of this server; refused SEQUENCEs are in nfscope_op_errors_total", since "0.2.0";
+        "COMPOUNDs that were answered from their slot, without being executed: the client sent them again; one without a file handle (SEQUENCE alone) is taken for a first call where the session allows replies as large as any reply of this server; refused SEQUENCEs are in nfscope_op_errors_total";
     NFS4_CLIENTS: "nfscope_nfs4_clients" Gauge, [NFS4_STATUS],
-        "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)", since "0.2.0";
+        "NFSv4 clients of this server by status (/proc/fs/nfsd/clients, looked at every 10 s; Linux before 5.19 knows no courtesy)";
     NFS4_STATES: "nfscope_nfs4_states" Gauge, [NFS4_TYPE],
-        "What these clients hold, and what was taken away from them and is still listed (Linux 6.9 and later)", since "0.2.0";
+        "What these clients hold, and what was taken away from them and is still listed (Linux 6.9 and later)";
     NFS4_CALLBACKS: "nfscope_nfs4_callbacks" Gauge, [NFS4_CALLBACK],
-        "These clients by the state of the path on which the server calls them back: without it they get no delegations, and give none back", since "0.2.0";
+        "These clients by the state of the path on which the server calls them back: without it they get no delegations, and give none back";
     NFS4_REVOKED: "nfscope_nfs4_revoked_states" Gauge, [],
-        "States that an administrator has taken away, as by /proc/fs/nfsd/unlock_filesystem, and whose client has not acknowledged that (Linux 6.9 and later, while there are clients)", since "0.2.0";
+        "States that an administrator has taken away, as by /proc/fs/nfsd/unlock_filesystem, and whose client has not acknowledged that (Linux 6.9 and later, while there are clients)";
     NFS4_OLDEST_RENEWAL: "nfscope_nfs4_oldest_renewal_seconds" Gauge, [],
-        "Time since the client renewed its lease that did so longest ago", since "0.2.0";
+        "Time since the client renewed its lease that did so longest ago";
     NFS4_PARTIAL: "nfscope_nfs4_partial" Gauge, [],
-        "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low", since "0.2.0";
+        "1 where clients have more than the agent looks at (2,000 clients, 2 MiB of their states): nfscope_nfs4_clients and nfscope_nfs4_states are then too low";
     IN_GRACE: "nfscope_nfs4_in_grace" Gauge, [],
-        "1 while the server is in its grace period after a start: clients may only claim what they had, and are told to come again for anything else (/proc/fs/nfsd/v4_end_grace). 0 without a server", since "0.2.0";
+        "1 while the server is in its grace period after a start: clients may only claim what they had, and are told to come again for anything else (/proc/fs/nfsd/v4_end_grace). 0 without a server";
     SERVER_CHANGE: "nfscope_server_change_seconds" Gauge, [],
-        "Time for which the server has been starting, stopping or changing its threads, by when the kernel last said their number (/proc/fs/nfsd/threads); 0 while it does neither. A thread whose request does not end makes it long", since "0.2.0";
+        "Time for which the server has been starting, stopping or changing its threads, by when the kernel last said their number (/proc/fs/nfsd/threads); 0 while it does neither. A thread whose request does not end makes it long";
     DELEGATIONS_GRANTED: "nfscope_nfs4_delegations_granted_total" Counter, [DELEGATION],
-        "Delegations that the server has granted; no series of a type that this kernel does not grant", since "0.2.0";
+        "Delegations that the server has granted; no series of a type that this kernel does not grant";
     DELEGATIONS_RETURNED: "nfscope_nfs4_delegations_returned_total" Counter, [],
-        "Delegations that clients have returned (DELEGRETURN), asked or not", since "0.2.0";
+        "Delegations that clients have returned (DELEGRETURN), asked or not";
     DELEGATION_RECALLS: "nfscope_nfs4_delegation_recalls_total" Counter, [],
-        "Recalls of delegations, because somebody else uses the file; one that is recalled for readers, and then for writers, counts twice", since "0.2.0";
+        "Recalls of delegations, because somebody else uses the file; one that is recalled for readers, and then for writers, counts twice";
     DELEGATIONS_REVOKED: "nfscope_nfs4_delegations_revoked_total" Counter, [],
-        "Delegations that the server took away: their client did not return them within a lease, or an administrator revoked them", since "0.2.0";
+        "Delegations that the server took away: their client did not return them within a lease, or an administrator revoked them";
     LAYOUTS_GRANTED: "nfscope_nfs4_layouts_granted_total" Counter, [],
-        "Layouts (pNFS) that the server has granted: one for a client and a file, whatever its number of LAYOUTGETs", since "0.2.0";
+        "Layouts (pNFS) that the server has granted: one for a client and a file, whatever its number of LAYOUTGETs";
     LAYOUTS_ENDED: "nfscope_nfs4_layouts_ended_total" Counter, [],
-        "Layouts that have ended: returned as a whole, taken away, or gone with their client", since "0.2.0";
+        "Layouts that have ended: returned as a whole, taken away, or gone with their client";
     LAYOUT_RECALLS: "nfscope_nfs4_layout_recalls_total" Counter, [],
-        "Recalls of layouts, because somebody else uses the file", since "0.2.0";
+        "Recalls of layouts, because somebody else uses the file";
     LAYOUT_RECALLS_FAILED: "nfscope_nfs4_layout_recalls_failed_total" Counter, [],
-        "Recalls of layouts whose client refused, or did not return them within two leases: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed", since "0.2.0";
+        "Recalls of layouts whose client refused, or did not return them within two leases: the server fences it where the storage can do that (SCSI reservations), else it runs nfsd-recall-failed";
     RECALL_SECONDS: "nfscope_nfs4_recall_seconds" Histogram(Scheme::TIME), [RECALLED_STATE, RECALL_END],
-        "From a recall until the state was returned, or taken away; at most 1,024 recalls are under way at a time, and those beyond have no duration", since "0.2.0";
+        "From a recall until the state was returned, or taken away; at most 1,024 recalls are under way at a time, and those beyond have no duration";
     RECALLS_PENDING: "nfscope_nfs4_recalls_pending" Gauge, [RECALLED_STATE],
-        "Recalls whose state is neither returned nor taken away", since "0.2.0";
+        "Recalls whose state is neither returned nor taken away";
     OLDEST_RECALL: "nfscope_nfs4_oldest_recall_seconds" Gauge, [RECALLED_STATE],
-        "Time since the oldest of these recalls; 0 without any", since "0.2.0";
+        "Time since the oldest of these recalls; 0 without any";
     LAUNDROMAT_AGE: "nfscope_nfs4_laundromat_age_seconds" Gauge, [],
-        "Time since the kernel's laundromat ended its last run, which ends the leases of silent clients and revokes delegations: once in a lease at the latest (/proc/fs/nfsd/nfsv4leasetime); no series before the first run that the agent has seen", since "0.2.0";
+        "Time since the kernel's laundromat ended its last run, which ends the leases of silent clients and revokes delegations: once in a lease at the latest (/proc/fs/nfsd/nfsv4leasetime); no series before the first run that the agent has seen";
     RPC_DURATION: "nfscope_rpc_duration_seconds" Histogram(Scheme::TIME), [VERSION],
         "Residence on the server: from the request's arrival on its socket until its reply was handed to the socket";
     RPC_PHASE: "nfscope_rpc_phase_seconds_total" Counter, [VERSION, PHASE],
         "Residence split into queue (arrived, no thread took it), receive (read from the socket, authentication), upcall (asleep meanwhile, until a daemon answered), execute (dispatch), reply (send)";
     UPCALL_WAIT: "nfscope_upcall_wait_seconds" Histogram(Scheme::TIME), [UPCALL],
-        "One sleep of an nfsd thread until a daemon answered or the kernel gave up (5 s, or 1 s where no thread is free): several threads can wait for one answer; of requests that are deferred after it, too", since "0.2.0";
+        "One sleep of an nfsd thread until a daemon answered or the kernel gave up (5 s, or 1 s where no thread is free): several threads can wait for one answer; of requests that are deferred after it, too";
     UPCALL_ASKED: "nfscope_upcalls_total" Counter, [UPCALL],
-        "Questions of nfsd threads to daemons, those that nobody waited for included; client_tracking is not counted", since "0.2.0";
+        "Questions of nfsd threads to daemons, those that nobody waited for included; client_tracking is not counted";
     RPC_QUEUE: "nfscope_rpc_queue_seconds" Histogram(Scheme::TIME), [POOL],
         "From the request's arrival on its socket until an nfsd thread took it";
     RPC_RECEIVED_BYTES: "nfscope_rpc_received_bytes_total" Counter, [VERSION],
@@ -272,29 +272,29 @@ families! {
     OLDEST_PENDING: "nfscope_oldest_pending_seconds" Gauge, [],
         "Time since the oldest of these requests arrived; 0 without one";
     CONNECTIONS: "nfscope_connections" Gauge, [TRANSPORT],
-        "Connections that the NFS server has accepted and that are open; UDP has none", since "0.2.0";
+        "Connections that the NFS server has accepted and that are open; UDP has none";
     LISTENERS: "nfscope_listeners" Gauge, [TRANSPORT],
-        "Sockets on which the NFS server waits for connections, and for requests over UDP", since "0.2.0";
+        "Sockets on which the NFS server waits for connections, and for requests over UDP";
     LIMITED_CONNECTIONS: "nfscope_limited_connections" Gauge, [LIMITED],
-        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them; below zero where the kernel has counted wrong, which only a restart of the NFS server mends", since "0.2.0";
+        "Open connections that the kernel's limit is for; where they exceed it when the server accepts another one, the kernel closes the oldest of them; below zero where the kernel has counted wrong, which only a restart of the NFS server mends";
     CONNECTION_LIMIT: "nfscope_connection_limit" Gauge, [LIMITED],
-        "That limit (svc_check_conn_limits() in net/sunrpc/svc_xprt.c): until Linux 6.13 what /proc/fs/nfsd/max_connections has, unless it is 0", since "0.2.0";
+        "That limit (svc_check_conn_limits() in net/sunrpc/svc_xprt.c): until Linux 6.13 what /proc/fs/nfsd/max_connections has, unless it is 0";
     CONNECTIONS_ACCEPTED: "nfscope_connections_accepted_total" Counter, [TRANSPORT],
-        "Connections that the NFS server accepted", since "0.2.0";
+        "Connections that the NFS server accepted";
     CONNECTIONS_CLOSED: "nfscope_connections_closed_total" Counter, [TRANSPORT, CLOSED_WHY],
-        "Accepted connections that were closed; of RDMA nothing tells an error from the client's doing", since "0.2.0";
+        "Accepted connections that were closed; of RDMA nothing tells an error from the client's doing";
     LISTENER_DROPS: "nfscope_listener_drops_total" Counter, [],
-        "Packets of new TCP connections that the kernel dropped at the server's listeners, nearly always because as many connections as fit (64) waited for a thread to accept them; clients send them again (sk_drops of the sockets; starts anew with a listener)", since "0.2.0";
+        "Packets of new TCP connections that the kernel dropped at the server's listeners, nearly always because as many connections as fit (64) waited for a thread to accept them; clients send them again (sk_drops of the sockets; starts anew with a listener)";
     UNACKED_CONNECTIONS: "nfscope_unacknowledged_connections" Gauge, [],
-        "TCP connections of clients with replies of which nothing has been acknowledged for a second or longer, 64 at most; without connections over RDMA, and without UDP", since "0.2.0";
+        "TCP connections of clients with replies of which nothing has been acknowledged for a second or longer, 64 at most; without connections over RDMA, and without UDP";
     UNACKED_BYTES: "nfscope_client_unacknowledged_bytes" Gauge, [UNACKED_CLIENT],
-        "Bytes that TCP keeps for the client on these connections, sent or not", since "0.2.0";
+        "Bytes that TCP keeps for the client on these connections, sent or not";
     UNACKED_SECONDS: "nfscope_client_unacknowledged_seconds" Gauge, [UNACKED_CLIENT],
-        "Time for which at least nothing has been acknowledged on that of these connections where it is longest", since "0.2.0";
+        "Time for which at least nothing has been acknowledged on that of these connections where it is longest";
     UNACKED_RETRANSMISSIONS: "nfscope_client_unacknowledged_retransmissions" Gauge, [UNACKED_CLIENT],
-        "Times that TCP has sent the oldest of these bytes again meanwhile, on that of these connections where it is most (icsk_retransmits)", since "0.2.0";
+        "Times that TCP has sent the oldest of these bytes again meanwhile, on that of these connections where it is most (icsk_retransmits)";
     UNACKED_ZERO_WINDOW: "nfscope_client_zero_window_bytes" Gauge, [UNACKED_CLIENT],
-        "Of these bytes, those of connections whose client announces that it takes no more for now (a TCP window of zero, or one that is too small for the next packet)", since "0.2.0";
+        "Of these bytes, those of connections whose client announces that it takes no more for now (a TCP window of zero, or one that is too small for the next packet)";
     LOG_WAIT: "nfscope_log_wait_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
         "One wait by a thread for its changes to be durable in the log (ext4: for a transaction of the journal, or one fast commit; XFS: one synchronous log force; btrfs: one sync of the tree log, or one commit of a transaction where the log cannot serve; ZFS: zil_commit_impl, of which the kstat zil_commit_count counts each)";
     LOG_COMMIT: "nfscope_log_commit_seconds" Histogram(Scheme::TIME), [FS, VOLUME],
@@ -350,83 +350,83 @@ families! {
     CLIENT_REPLY_SECONDS: "nfscope_client_reply_seconds_total" Counter, [CLIENT],
         "Time of handing replies to the client's sockets; long where a client or the network to it takes them late";
     CLIENT_IO_BYTES: "nfscope_client_io_bytes_total" Counter, [CLIENT, IO_OP],
-        "Bytes that READ and READ_PLUS returned to the client (read), and that its WRITEs stored (write). Without other: nfscope_io_size_bytes has those of all", since "0.2.0";
+        "Bytes that READ and READ_PLUS returned to the client (read), and that its WRITEs stored (write). Without other: nfscope_io_size_bytes has those of all";
     CLIENT_REQUESTS: "nfscope_client_requests_total" Counter, [CLIENT],
-        "RPC requests of those operations: an NFSv4 request has several operations. Without other", since "0.2.0";
+        "RPC requests of those operations: an NFSv4 request has several operations. Without other";
     CLIENT_WALKS: "nfscope_client_walk_requests_total" Counter, [CLIENT, MAJOR],
-        "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other", since "0.2.0";
+        "Of the client's requests, those that only walk a path: LOOKUP, LOOKUPP, ACCESS and READLINK, with operations that frame a COMPOUND (SEQUENCE, PUTFH, GETFH, SAVEFH, GETATTR). In the first 2,047 pairs of a client and an export; without other";
     CLIENT_OPENS: "nfscope_client_open_requests_total" Counter, [CLIENT],
-        "The client's requests with an OPEN (NFSv4), in the same pairs. With those that walk: how many round trips an open takes", since "0.2.0";
+        "The client's requests with an OPEN (NFSv4), in the same pairs. With those that walk: how many round trips an open takes";
     CLIENT_OPEN_SECONDS: "nfscope_client_open_seconds_total" Counter, [CLIENT],
-        "Server execution time of the client's NFSv4 requests that walk or open, in the same pairs", since "0.2.0";
+        "Server execution time of the client's NFSv4 requests that walk or open, in the same pairs";
     CLIENT_RTT: "nfscope_client_rtt_seconds" Gauge, [CLIENT],
         "Smoothed round-trip time of the TCP connection that the client used last, as the kernel's TCP estimates it";
     CLIENT_MIN_RTT: "nfscope_client_min_rtt_seconds" Gauge, [CLIENT],
-        "Lowest round-trip time of that connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen), in the same pairs as nfscope_client_walk_requests_total: how far away the client is. The smoothed time also holds the time for which a client delays its acknowledgements", since "0.2.0";
+        "Lowest round-trip time of that connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen), in the same pairs as nfscope_client_walk_requests_total: how far away the client is. The smoothed time also holds the time for which a client delays its acknowledgements";
     CLIENT_RETRIED: "nfscope_client_retried_answers_total" Counter, [RETRYING_CLIENT, VERSION, OP, STATUS],
-        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 256 groups of client, operation and status all begin at 0 again", since "0.2.0";
+        "Answers after which a client asks again, or recovers its state and asks again, by client; the other statuses are final. With more than 256 groups of client, operation and status all begin at 0 again";
     CLIENT_LOCKS: "nfscope_client_locks_granted_total" Counter, [RETRYING_CLIENT],
-        "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
+        "Locks of NFSv4 (LOCK) that the client was granted; begins at 0 again with nfscope_client_retried_answers_total";
     CLIENT_REFUSED: "nfscope_client_refused_rpcs_total" Counter, [RETRYING_CLIENT, REFUSED_WHY],
-        "RPC calls of the client that the server refused before it executed anything, those that it dropped as no call included. nfscope_rpc_dropped_total has the kernel's counts of all clients; begins at 0 again with nfscope_client_retried_answers_total", since "0.2.0";
+        "RPC calls of the client that the server refused before it executed anything, those that it dropped as no call included. nfscope_rpc_dropped_total has the kernel's counts of all clients; begins at 0 again with nfscope_client_retried_answers_total";
     CLIENT_LOCKS_HELD: "nfscope_client_lock_states" Gauge, [LOCK_HOLDER],
-        "Lock states of NFSv4 that the client holds: one for each file and owner of locks on it (/proc/fs/nfsd/clients/*/states)", since "0.2.0";
+        "Lock states of NFSv4 that the client holds: one for each file and owner of locks on it (/proc/fs/nfsd/clients/*/states)";
     NLM_DURATION: "nfscope_lockd_request_seconds" Histogram(Scheme::TIME), [NLM_PROCEDURE],
-        "Time of one request of lockd, which serves the locks of NFSv3: from when it was read from the socket until its reply is encoded; without time in the queue", since "0.2.0";
+        "Time of one request of lockd, which serves the locks of NFSv3: from when it was read from the socket until its reply is encoded; without time in the queue";
     NLM_ANSWERS: "nfscope_lockd_answers_total" Counter, [NLM_PROCEDURE, NLM_ANSWER],
-        "Requests of lockd by what was answered. A client whose LOCK was answered with blocked sleeps until the server calls it, and asks again after 30 s", since "0.2.0";
+        "Requests of lockd by what was answered. A client whose LOCK was answered with blocked sleeps until the server calls it, and asks again after 30 s";
     CLIENT_NLM: "nfscope_client_lockd_answers_total" Counter, [NLM_CLIENT, NLM_LOCKS],
-        "LOCK requests of lockd by client and answer; locks that were granted later (GRANTED_RES) count as granted, and requests to give up (CANCEL) as cancelled", since "0.2.0";
+        "LOCK requests of lockd by client and answer; locks that were granted later (GRANTED_RES) count as granted, and requests to give up (CANCEL) as cancelled";
     CLIENT_NLM_WAIT: "nfscope_client_lock_wait_seconds" Gauge, [NLM_CLIENT],
-        "For how long lockd has told a client of NFSv3 to wait for a lock, without one that was granted to it since, and until it gives up or has not asked for 45 s; no series for clients that do not wait. A client whose other program is granted a lock meanwhile begins anew", since "0.2.0";
+        "For how long lockd has told a client of NFSv3 to wait for a lock, without one that was granted to it since, and until it gives up or has not asked for 45 s; no series for clients that do not wait. A client whose other program is granted a lock meanwhile begins anew";
     NLM_WAITING: "nfscope_lockd_waiting_clients" Gauge, [],
-        "Clients of NFSv3 that wait for a lock: those with nfscope_client_lock_wait_seconds", since "0.2.0";
+        "Clients of NFSv3 that wait for a lock: those with nfscope_client_lock_wait_seconds";
     CLIENT_SESSION_REQUESTS: "nfscope_client_session_requests_total" Counter, [CLIENT, SLOTS],
-        "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other", since "0.2.0";
+        "Requests of the client's NFSv4.1 and 4.2 sessions, as nfscope_session_requests_total has them, in the first 2,047 pairs of a client and an export; without other";
     CLIENT_SESSION_SLOTS: "nfscope_client_session_slots" Gauge, [CLIENT],
-        "Slots that the server granted the session that the client used last", since "0.2.0";
+        "Slots that the server granted the session that the client used last";
     CLIENT_RECALLS: "nfscope_client_delegation_recalls_total" Counter, [HOLDER],
-        "Recalls of delegations by the client that holds them; of more than 384 clients all begin at 0 again", since "0.2.0";
+        "Recalls of delegations by the client that holds them; of more than 384 clients all begin at 0 again";
     CLIENT_RECALL_SECONDS: "nfscope_client_delegation_recall_seconds_total" Counter, [HOLDER],
-        "Time of those of these recalls that have ended, added up: several can be under way at a time", since "0.2.0";
+        "Time of those of these recalls that have ended, added up: several can be under way at a time";
     CLIENT_RECALLS_PENDING: "nfscope_client_delegation_recalls_pending" Gauge, [HOLDER],
-        "Recalls of delegations that this client has not returned yet", since "0.2.0";
+        "Recalls of delegations that this client has not returned yet";
     CLIENT_LAYOUTS: "nfscope_client_layouts_granted_total" Counter, [HOLDER],
-        "Layouts (pNFS) granted, by client", since "0.2.0";
+        "Layouts (pNFS) granted, by client";
     CLIENT_EVICTIONS: "nfscope_client_evictions_total" Counter, [],
         "Clients that lost their series to a busier one";
     VIEW_RPCS: "nfscope_client_view_rpcs_total" Counter, [MOUNT, MOUNT_VERSION, MOUNT_OP],
-        "RPCs of this host's own NFS mounts that ended, NFSACL included; the agent counts from its start on, mountstats from the mount on (agent --client)", since "0.2.0";
+        "RPCs of this host's own NFS mounts that ended, NFSACL included; the agent counts from its start on, mountstats from the mount on (agent --client)";
     VIEW_DURATION: "nfscope_client_view_rpc_duration_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION, MOUNT_OP],
-        "One RPC of a mount from its start in the client to its end (execute in mountstats); not with mountstats as the source", since "0.2.0";
+        "One RPC of a mount from its start in the client to its end (execute in mountstats); not with mountstats as the source";
     VIEW_STAGE: "nfscope_client_view_stage_seconds_total" Counter, [MOUNT, MOUNT_VERSION, MOUNT_OP, STAGE],
-        "The time of those RPCs: backlog (until the request was sent: waits for a slot of the session and for the connection), round_trip (until the reply came: the network and the server), completion (until the client was done with it)", since "0.2.0";
+        "The time of those RPCs: backlog (until the request was sent: waits for a slot of the session and for the connection), round_trip (until the reply came: the network and the server), completion (until the client was done with it)";
     VIEW_BACKLOG: "nfscope_client_view_backlog_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
-        "Backlog of one RPC of the mount; not with mountstats as the source", since "0.2.0";
+        "Backlog of one RPC of the mount; not with mountstats as the source";
     VIEW_ROUND_TRIP: "nfscope_client_view_round_trip_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
-        "Round trip of one RPC of the mount; not with mountstats as the source", since "0.2.0";
+        "Round trip of one RPC of the mount; not with mountstats as the source";
     VIEW_SLOT_WAIT: "nfscope_client_view_slot_wait_seconds" Histogram(Scheme::TIME), [MOUNT, MOUNT_VERSION],
-        "One sleep of an RPC until its NFSv4 session has a free slot, or is usable again: a part of the backlog; not with mountstats as the source", since "0.2.0";
+        "One sleep of an RPC until its NFSv4 session has a free slot, or is usable again: a part of the backlog; not with mountstats as the source";
     VIEW_NETWORK: "nfscope_client_view_network_seconds" Gauge, [MOUNT, MOUNT_VERSION],
-        "Lowest round-trip time of the mount's first TCP connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen): what the network alone takes of a round trip; not with mountstats as the source", since "0.2.0";
+        "Lowest round-trip time of the mount's first TCP connection in the last five minutes (net.ipv4.tcp_min_rtt_wlen): what the network alone takes of a round trip; not with mountstats as the source";
     VIEW_RETRANSMITS: "nfscope_client_view_retransmits_total" Counter, [MOUNT, MOUNT_VERSION],
-        "Requests that the client sent once more", since "0.2.0";
+        "Requests that the client sent once more";
     VIEW_TIMEOUTS: "nfscope_client_view_timeouts_total" Counter, [MOUNT, MOUNT_VERSION],
-        "Major timeouts of RPCs that ended: no reply within the timeout of the mount (timeo, retrans)", since "0.2.0";
+        "Major timeouts of RPCs that ended: no reply within the timeout of the mount (timeo, retrans)";
     VIEW_ERRORS: "nfscope_client_view_errors_total" Counter, [MOUNT, MOUNT_VERSION],
-        "RPCs that ended with an error, the server's answers other than OK included", since "0.2.0";
+        "RPCs that ended with an error, the server's answers other than OK included";
     VIEW_BYTES: "nfscope_client_view_bytes_total" Counter, [MOUNT, MOUNT_VERSION, DIRECTION],
-        "Bytes of those RPCs: requests sent, each as often as it was sent, and replies received", since "0.2.0";
+        "Bytes of those RPCs: requests sent, each as often as it was sent, and replies received";
     VIEW_RECALLS: "nfscope_client_view_recalls_total" Counter, [MOUNT, MOUNT_VERSION],
-        "Delegations that the server asked this host to return; mount other for files that the host no longer knows; no series before NFSv4 is in use", since "0.2.0";
+        "Delegations that the server asked this host to return; mount other for files that the host no longer knows; no series before NFSv4 is in use";
     VIEW_SOURCE_INFO: "nfscope_client_view_source_info" Gauge, [VIEW_SOURCE],
-        "Always 1; where the families nfscope_client_view_ come from: the kernel's tracepoints, or /proc/self/mountstats where these cannot be had, with sums alone", since "0.2.0";
+        "Always 1; where the families nfscope_client_view_ come from: the kernel's tracepoints, or /proc/self/mountstats where these cannot be had, with sums alone";
     EXPORT_OPS: "nfscope_export_ops_total" Counter, [EXPORT],
         "Operations by export, as by client; those of a COMPOUND count for the export of its last file handle";
     EXPORT_OP_SECONDS: "nfscope_export_op_seconds_total" Counter, [EXPORT],
         "Server execution time of those operations";
     EXPORT_IO_BYTES: "nfscope_export_io_bytes_total" Counter, [EXPORT, IO_OP],
-        "Bytes that READs of the export returned and WRITEs stored, as by client; those of a COMPOUND count for the export of its last file handle", since "0.2.0";
+        "Bytes that READs of the export returned and WRITEs stored, as by client; those of a COMPOUND count for the export of its last file handle";
     EXPORT_EVICTIONS: "nfscope_export_evictions_total" Counter, [],
         "Exports that lost their series to a busier one";
     CPUS: "nfscope_cpus" Gauge, [],
@@ -464,11 +464,11 @@ families! {
     SCRAPE_SECONDS: "nfscope_scrape_seconds" Gauge, [],
         "Time that reading the probes took for this scrape";
     HOST_READ_ERRORS: "nfscope_host_read_errors_total" Counter, [TABLE],
-        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason", since "0.2.0";
+        "Times that this host's table was there and could not be read: what it has was unknown then; `nfscope check` has the reason";
     HTTP_SANDBOX: "nfscope_http_sandbox" Gauge, [SANDBOX],
-        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody", since "0.2.0";
+        "1 where this part holds the process that serves HTTP, 0 where it does not: the process said so before it served anybody";
     HTTP_ENDS: "nfscope_http_process_ends_total" Counter, [HTTP_END],
-        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on", since "0.2.0";
+        "Processes that served HTTP and ended; each was followed by another, and probes and counts went on";
     PROCESS_CPU: "process_cpu_seconds_total" Counter, [],
         "CPU time of the agent, all its threads together";
     PROCESS_RESIDENT: "process_resident_memory_bytes" Gauge, [],

@@ -1,4 +1,6 @@
-//! nfscope: where every NFS operation's time goes, on the server. One folder a capability: its flags, its command and its text.
+//! nfscope: shows where each NFS operation spends its time on the server.
+//!
+//! Each capability has a folder with its flags, its command and its text.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +20,7 @@ pub mod report;
 pub mod slow;
 pub mod stuck;
 pub mod top;
+pub mod trace;
 #[cfg(test)]
 mod unknown_tests;
 pub mod versions;

@@ -1,4 +1,4 @@
-//! The program: arguments in, exit code out.
+//! Main program: runs a command, and converts its result into an exit code.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +7,7 @@ use nfscope::check::summary;
 use nfscope::cli::{Cli, Command, Probes};
 use nfscope::{
     agent, baseline, check, demo, diagnose, doctor, experiment, fleet, mcp, metrics, path, report,
-    slow, stuck, top, versions, what_if, workload,
+    slow, stuck, top, trace, versions, what_if, workload,
 };
 use nfscope_agent_client::access::{self, Access};
 use nfscope_agent_client::{control, settings};
@@ -18,7 +18,8 @@ use nfscope_source::{Source, privileges};
 use nfscope_text::console::{self, Level, print};
 use std::process::ExitCode;
 
-/// The agent runs for months, and keeps small things for a quarter of an hour among large ones that live for a moment.
+/// Allocator that returns free memory to the kernel. The agent runs for months and keeps small objects for 15 minutes among large,
+/// short-lived ones; with the allocators of glibc and musl it grew for hours.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     }
     match run(Cli::from_command_line().command) {
         Ok(code) => code,
-        // One error, one line.
+        // The error was printed already.
         Err(e) if e.is::<Told>() => ExitCode::FAILURE,
         Err(e) => {
             console::log(Level::Error, &format!("{e:#}"));
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run(mut command: Command) -> anyhow::Result<ExitCode> {
-    // Other commands may start programs and measure them, which inherit it.
+    // Only the agent runs without huge pages. Other commands may start programs and measure them, and these inherit the setting.
     if !matches!(command, Command::Agent(_)) {
         nfscope_source::accept_huge_pages();
     }
@@ -130,6 +131,7 @@ fn run(mut command: Command) -> anyhow::Result<ExitCode> {
             print(&text)?;
             return Ok(code.into());
         }
+        Command::Trace(args) => print(&trace::run(&args.command)?)?,
         Command::Versions(args) => {
             let (text, code) = versions::run(&args)?;
             print(&text)?;

@@ -1,8 +1,7 @@
-//! Unknown is never zero, in any renderer.
+//! Unknown values are not rendered as zero, by any renderer.
 //!
-//! Recorded windows of the lab are printed by every renderer with each of their families taken away in turn: a host that cannot measure it.
-//! Whatever a renderer says of such a window may be less, and unknown. It is no zero, no "no" and no number of what was taken away that
-//! the whole window does not have.
+//! Every renderer prints recorded windows of the lab, with one family removed at a time, as on a host that cannot measure it. The output
+//! may then have less, and unknown values. It must not have a zero, a "no", or a number that the output of the whole window does not have.
 
 use crate::report::text as report_text;
 use nfscope_api::live_window::LiveWindow;
@@ -19,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Scenarios with a family of each kind between them.
+/// Scenarios that together have families of every kind.
 const WINDOWS: [&str; 12] = [
     "log-8ms",
     "disk-flooded-locally",
@@ -35,7 +34,7 @@ const WINDOWS: [&str; 12] = [
     "upcall-felt",
 ];
 
-/// A window as its file has it.
+/// Window as its file has it.
 #[derive(Deserialize)]
 struct Recorded {
     length: Duration,
@@ -67,7 +66,7 @@ impl Recorded {
     }
 }
 
-/// Numbers and texts of a document by their paths; elements of lists by what names them.
+/// Numbers and texts of a JSON document by their paths. Elements of lists are named by their keys.
 fn leaves(at: &str, v: &Value, into: &mut BTreeMap<String, Value>) {
     match v {
         Value::Object(all) => {
@@ -99,7 +98,7 @@ fn leaves(at: &str, v: &Value, into: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// Documents of programs: `nfscope top --json` and the page's window.
+/// JSON documents: `nfscope top --json`, the page's window, and the findings.
 fn documents(w: &Window) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let top = serde_json::to_value(View::of(w, "nfs1")).unwrap();
@@ -108,7 +107,7 @@ fn documents(w: &Window) -> BTreeMap<String, Value> {
     leaves("page", &page, &mut all);
     let found = serde_json::to_value(evaluate(w, &[])).unwrap();
     leaves("findings", &found["headroom"], &mut all);
-    // Shares by kind alone: a kind that is found in one window may be ruled out in the other.
+    // Findings are compared by their shares: a kind that is found in one window may be ruled out in the other.
     for list in ["findings", "ruled_out"] {
         for one in found[list].as_array().unwrap() {
             let path = format!("findings.share[{}]", one["kind"].as_str().unwrap());
@@ -118,7 +117,7 @@ fn documents(w: &Window) -> BTreeMap<String, Value> {
     all
 }
 
-/// Pages for people.
+/// Texts for people.
 fn pages(w: &Window) -> [(&'static str, String); 3] {
     let style = TerminalStyle {
         color: false,
@@ -139,12 +138,12 @@ fn pages(w: &Window) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Families whose lack is no unknown number: a server without failed operations has no series of them, and an agent without times of
-/// operations says by its probes that it times nothing.
+/// Families whose absence is not an unknown number. A server without failed operations has no series of them. An agent that times nothing
+/// reports this by its probes.
 const ELSEWHERE: [&str; 2] = ["nfscope_op_errors_total", "nfscope_op_duration_seconds"];
 
-/// Phrases with a zero that are true of any window, or that say that something is not known. Only the phrase is left out: the rest of its
-/// line is judged.
+/// Phrases with a zero word that are true of any window, or that state that something is not known. Only the phrase is left out; the rest
+/// of its line is checked.
 const NOT_MEANT: [&str; 7] = [
     "no phases",
     "--min-latency 0ms",
@@ -162,10 +161,10 @@ fn bare_words(text: &str) -> Vec<&str> {
     words.map(|w| w.trim_matches(marks)).collect()
 }
 
-/// Words that are a number, and none at all.
+/// Words that are the number zero, or a word such as "none".
 fn zeros(line: &str) -> Vec<&str> {
     let mut words = bare_words(line);
-    // Whole words: "10 COMMITs/s" has no zero, and "0.0 COMMITs/s" is another phrase.
+    // Compares whole words: "10 COMMITs/s" does not contain "0 COMMITs/s", and "0.0 COMMITs/s" is another phrase.
     for phrase in NOT_MEANT.map(bare_words) {
         while let Some(at) = words.windows(phrase.len()).position(|w| *w == phrase[..]) {
             words.drain(at..at + phrase.len());
@@ -206,8 +205,7 @@ fn shares_of_kinds_that_are_ruled_out_are_compared() {
     assert_eq!(shares.count(), Kind::ALL.len());
 }
 
-/// Lines that say something for sure, although a family is missing: about connections, options and requests in hand, which have families
-/// of their own that were not taken away.
+/// Lines of the partial page that the whole page lacks, and that have a zero word which occurs more often than in the whole page.
 fn wrong_lines(whole: &str, partial: &str) -> Vec<String> {
     let known: BTreeSet<_> = whole.lines().map(str::trim).collect();
     let said = |page: &str| {

@@ -1,5 +1,5 @@
-//! A real agent process under signals, and what is left of its capabilities. A process of its own without a test
-//! harness, whose threads would keep theirs: it runs itself as the agent, with a source that needs no kernel.
+//! Real agent process under signals, and the capabilities that its threads keep. This program has no libtest harness, whose threads would
+//! keep their own capabilities. It runs itself as the agent, with a source that needs no kernel.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, missing_docs)]
@@ -26,15 +26,15 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// Tells the child what to do; absent in the test itself.
+/// Role of the child process; absent in the test itself.
 const ROLE: &str = "NFSCOPE_TEST_AGENT";
-/// Names the child's configuration file.
+/// Path of the child's configuration file.
 const FILE: &str = "NFSCOPE_TEST_FILE";
 
-/// Names the child's store of recordings.
+/// Path of the child's store of recordings.
 const STORE: &str = "NFSCOPE_TEST_STORE";
 
-/// Names the child's directory for its history.
+/// Directory of the child's history.
 const HISTORY: &str = "NFSCOPE_TEST_HISTORY";
 
 fn main() -> ExitCode {
@@ -48,40 +48,42 @@ fn main() -> ExitCode {
     }
     let tests: [(&'static str, fn()); 17] = [
         (
-            "too_few_files_are_told_with_their_number",
-            limits::too_few_files_are_told_with_their_number,
+            "a_low_limit_of_open_files_is_reported_with_both_numbers",
+            limits::a_low_limit_of_open_files_is_reported_with_both_numbers,
         ),
-        ("too_few_threads_are_told_with_their_number", || {
-            with_privileges(limits::too_few_threads_are_told_with_their_number);
+        (
+            "a_low_limit_of_threads_is_reported_with_the_number_needed",
+            || {
+                with_privileges(limits::a_low_limit_of_threads_is_reported_with_the_number_needed);
+            },
+        ),
+        (
+            "a_refused_system_call_is_named_in_the_error",
+            limits::a_refused_system_call_is_named_in_the_error,
+        ),
+        (
+            "a_signal_during_attach_ends_the_agent_with_success",
+            a_signal_during_attach_ends_the_agent_with_success,
+        ),
+        (
+            "sighup_applies_live_settings_and_names_those_that_need_a_restart",
+            sighup_applies_live_settings_and_names_those_that_need_a_restart,
+        ),
+        (
+            "the_agent_serves_on_several_addresses_and_on_sockets_of_systemd",
+            the_agent_serves_on_several_addresses_and_on_sockets_of_systemd,
+        ),
+        (
+            "the_http_process_is_confined_and_restarted",
+            the_http_process_is_confined_and_restarted,
+        ),
+        (
+            "a_stopped_http_process_is_replaced_and_counted",
+            a_stopped_http_process_is_replaced_and_counted,
+        ),
+        ("sandbox_require_refuses_an_unconfined_http_process", || {
+            with_privileges(sandbox_require_refuses_an_unconfined_http_process);
         }),
-        (
-            "refused_system_calls_are_told",
-            limits::refused_system_calls_are_told,
-        ),
-        (
-            "signals_during_attach_end_it_with_success",
-            signals_during_attach_end_it_with_success,
-        ),
-        (
-            "sighup_applies_what_it_can_and_says_the_rest",
-            sighup_applies_what_it_can_and_says_the_rest,
-        ),
-        (
-            "it_serves_on_several_addresses_and_on_sockets_of_systemd",
-            it_serves_on_several_addresses_and_on_sockets_of_systemd,
-        ),
-        (
-            "what_serves_http_is_confined_and_started_again",
-            what_serves_http_is_confined_and_started_again,
-        ),
-        (
-            "a_stopped_process_that_serves_http_is_replaced_and_counted",
-            a_stopped_process_that_serves_http_is_replaced_and_counted,
-        ),
-        (
-            "what_cannot_be_confined_does_not_serve_where_it_must_be",
-            || with_privileges(what_cannot_be_confined_does_not_serve_where_it_must_be),
-        ),
         (
             "paths_that_hang_stop_neither_scrapes_nor_signals",
             paths_that_hang_stop_neither_scrapes_nor_signals,
@@ -90,21 +92,27 @@ fn main() -> ExitCode {
             "an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows",
             an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows,
         ),
-        ("a_service_manager_is_told", a_service_manager_is_told),
-        ("what_sighup_could_not_read_fails_at_the_start", || {
-            with_privileges(what_sighup_could_not_read_fails_at_the_start);
-        }),
+        (
+            "systemd_is_notified_of_start_watchdog_reload_and_stop",
+            systemd_is_notified_of_start_watchdog_reload_and_stop,
+        ),
+        (
+            "a_file_that_sighup_could_not_read_again_fails_the_start",
+            || {
+                with_privileges(a_file_that_sighup_could_not_read_again_fails_the_start);
+            },
+        ),
         ("every_thread_drops_its_capabilities", || {
             with_privileges(every_thread_drops_its_capabilities);
         }),
-        ("where_maps_need_it_cap_bpf_stays", || {
-            with_privileges(where_maps_need_it_cap_bpf_stays);
+        ("cap_bpf_stays_where_map_reads_need_it", || {
+            with_privileges(cap_bpf_stays_where_map_reads_need_it);
         }),
-        ("without_privileges_it_names_them", || {
-            with_privileges(without_privileges_it_names_them);
+        ("missing_capabilities_are_named_in_the_error", || {
+            with_privileges(missing_capabilities_are_named_in_the_error);
         }),
-        ("only_root_may_give_it_another_probe", || {
-            with_privileges(only_root_may_give_it_another_probe);
+        ("only_root_may_replace_a_probe_of_the_agent", || {
+            with_privileges(only_root_may_replace_a_probe_of_the_agent);
         }),
     ];
     let tests = tests.map(|(name, test)| {
@@ -114,12 +122,12 @@ fn main() -> ExitCode {
         })
     });
     let mut arguments = Arguments::from_args();
-    // In the main thread, which is the only one.
+    // Single-threaded run: libtest-mimic then runs tests in the main thread, the only one.
     arguments.test_threads = Some(1);
     libtest_mimic::run(&arguments, tests.into()).exit_code()
 }
 
-/// Runs what drops capabilities, where there are some.
+/// Runs a test that drops capabilities, or skips it if there are none to drop.
 fn with_privileges(test: fn()) {
     let held = caps::has_cap(
         None,
@@ -178,7 +186,7 @@ fn agent(role: &str) -> ExitCode {
     }
 }
 
-/// A server with one operation a millisecond: the operations of a window say how long it is.
+/// Source with one operation per millisecond: the number of operations of a window is its length.
 struct TimeCounter(Fake);
 
 impl Source for TimeCounter {
@@ -209,10 +217,10 @@ impl Source for TimeCounter {
     }
 }
 
-/// Begin, length and operations of a window, in milliseconds.
+/// Begin, length and operations of a window; times in milliseconds.
 type ToldWindow = (i64, i64, i64);
 
-/// Windows that follow each other, with all operations of their time.
+/// Asserts that windows follow each other without a gap, and have all operations of their time.
 fn are_whole(windows: &[ToldWindow]) {
     for w in windows {
         assert!((w.1 - w.2).abs() <= 1, "{w:?} of {windows:?}");
@@ -222,12 +230,12 @@ fn are_whole(windows: &[ToldWindow]) {
     }
 }
 
-/// A page asks, as long as there are more windows.
+/// Reads new windows as the page does, until the agent has no more.
 fn ask_for_windows(page: SocketAddr, since: &mut String, told: &mut Vec<ToldWindow>) {
     loop {
         let answer = get(page, &format!("/windows{since}"), "");
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-        // An agent that is stopped answers later.
+        // Agent that was stopped a moment ago: it answers 503 first.
         if head.starts_with("HTTP/1.1 503 ") {
             return;
         }
@@ -247,7 +255,7 @@ fn ask_for_windows(page: SocketAddr, since: &mut String, told: &mut Vec<ToldWind
     }
 }
 
-/// The history on the disk: the windows of each recording.
+/// Windows of each recording in the history on the disk.
 fn kept(path: &Path) -> Vec<Vec<ToldWindow>> {
     let Ok(store) = Store::open(path) else {
         return Vec::new();
@@ -279,10 +287,10 @@ fn an_agent_that_was_stopped_for_seconds_has_every_count_in_its_windows() {
         said.push(lines.next().unwrap().unwrap());
     }
     let page = served(&said)[0];
-    // Output of the agent must go on being read.
+    // Standard error must be read to its end: a full pipe would block the agent.
     let log = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
     let (mut since, mut told) = (String::new(), Vec::new());
-    // The first stop is longer than a window of the history. The others are short, and anywhere.
+    // First stop: longer than a window of the history. The others are short, at arbitrary points of a window.
     for milliseconds in [12_000, 700, 300, 2600, 500, 3100].iter().cycle() {
         let before = told.len();
         while told.len() < before + 2 {
@@ -346,15 +354,15 @@ fn stop(mut child: Child, signal: i32) {
     assert_eq!(status.code(), Some(0), "{status}");
 }
 
-fn signals_during_attach_end_it_with_success() {
+fn a_signal_during_attach_ends_the_agent_with_success() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let (child, _) = spawn("slow", "attaching");
         stop(child, signal);
     }
 }
 
-/// Ready once attached, alive again and again, reloading and ready again, stopping.
-fn a_service_manager_is_told() {
+/// Notifications of sd_notify(3): ready once attached, watchdog, reloading and ready again, stopping.
+fn systemd_is_notified_of_start_watchdog_reload_and_stop() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -384,12 +392,12 @@ fn a_service_manager_is_told() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-fn sighup_applies_what_it_can_and_says_the_rest() {
+fn sighup_applies_live_settings_and_names_those_that_need_a_restart() {
     let file = std::env::temp_dir().join(format!("nfscope-sighup-{}.toml", std::process::id()));
     std::fs::write(&file, "").unwrap();
     let mut child = command("keep").env(FILE, &file).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // Reads until all of these have been said, by whichever thread.
+    // Reads lines until all of these texts have come, in any order: several threads log.
     let mut until = |all: &[&str]| {
         let mut said = String::new();
         while !all.iter().all(|text| said.contains(text)) {
@@ -443,7 +451,7 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     kill(&child, libc::SIGHUP);
     until(&["the old settings stay in effect: the web configuration has lost its passwords; if"]);
     assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 401 "));
-    // The same once more is meant.
+    // Second SIGHUP with the same file: it confirms that the passwords are meant to go.
     kill(&child, libc::SIGHUP);
     until(&[
         ".yml is read again\n",
@@ -473,7 +481,7 @@ fn sighup_applies_what_it_can_and_says_the_rest() {
     stop(child, libc::SIGTERM);
 }
 
-/// The pages that an agent says it serves.
+/// Addresses of the log lines `serving http://.../metrics`.
 fn served(said: &[String]) -> Vec<SocketAddr> {
     let pages = said.iter().filter_map(|l| l.split_once("serving http://"));
     pages
@@ -481,7 +489,7 @@ fn served(said: &[String]) -> Vec<SocketAddr> {
         .collect()
 }
 
-fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
+fn the_agent_serves_on_several_addresses_and_on_sockets_of_systemd() {
     let (child, said) = spawn("two", "attached ");
     let pages = served(&said);
     assert_eq!(pages.len(), 2, "{said:?}");
@@ -490,7 +498,7 @@ fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
     }
     stop(child, libc::SIGTERM);
 
-    // As systemd does it: the socket is descriptor 3, and the process that may have it is named.
+    // Socket activation as systemd does it: descriptor 3, and LISTEN_PID names the process that may take it.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut child = Command::new("sh")
@@ -515,20 +523,20 @@ fn it_serves_on_several_addresses_and_on_sockets_of_systemd() {
     assert!(text.contains("systemd has handed over no socket"), "{text}");
 }
 
-/// A line of /proc/PID/status, without its name.
+/// Value of a line of /proc/PID/status.
 fn status(pid: u32, name: &str) -> String {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap();
     line.trim().replace('\t', " ")
 }
 
-/// The process that says that it serves HTTP.
+/// Process ID of the log line ` serves HTTP as `.
 fn serves_http(said: &str) -> u32 {
     let (before, _) = said.split_once(" serves HTTP as ").unwrap();
     before.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-fn what_serves_http_is_confined_and_started_again() {
+fn the_http_process_is_confined_and_restarted() {
     let mut child = command("keep").spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut until = |all: &[&str]| {
@@ -570,7 +578,7 @@ fn what_serves_http_is_confined_and_started_again() {
         }
         // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
         assert_eq!(unsafe { libc::kill(http as i32, libc::SIGKILL) }, 0);
-        // The probes and their counts have gone on.
+        // Start time of the agent: its probes and their counts have gone on.
         assert_eq!(started(), before);
         let said = until(&[
             "the process that serves HTTP ended with ",
@@ -580,14 +588,14 @@ fn what_serves_http_is_confined_and_started_again() {
         http = serves_http(&said);
     }
     stop(child, libc::SIGTERM);
-    // Nobody serves HTTP without an agent.
+    // No HTTP process outlives its agent: it would hold standard error open, and log.
     assert_eq!(
         lines.map_while(Result::ok).last().unwrap(),
         "nfscope: stopping on SIGTERM"
     );
 }
 
-fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
+fn a_stopped_http_process_is_replaced_and_counted() {
     let mut child = command("keep").spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut until = |all: &[&str]| {
@@ -602,7 +610,7 @@ fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
     let said = until(&["serving http://", "attached ", " serves HTTP as "]);
     let page = served(&said.lines().map(str::to_owned).collect::<Vec<_>>())[0];
     let http = serves_http(&said);
-    // From then on the agent takes it for one that serves.
+    // Wait for the metric of the sandbox: from then on the agent has seen this process serve.
     while !get(page, "/metrics?collect[]=agent", "").contains("nfscope_http_sandbox") {}
     // SAFETY: kill takes two integers; the agent has not waited for the process, whose id therefore is its own.
     assert_eq!(unsafe { libc::kill(http as i32, libc::SIGSTOP) }, 0);
@@ -613,7 +621,7 @@ fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
     assert!(said.contains("it does not answer the agent"), "{said}");
     assert_ne!(serves_http(&said), http);
     let body = get(page, "/metrics?collect[]=agent", "");
-    // On a host that stands still for long, the next one may have been too slow as well.
+    // At least one: on a host that stalls, the replacement may be ended for the same reason.
     let counted = "nfscope_http_process_ends_total{reason=\"no_answer\"} ";
     let (_, ends) = body.split_once(counted).unwrap();
     let ends: f64 = ends.lines().next().unwrap().parse().unwrap();
@@ -625,7 +633,7 @@ fn a_stopped_process_that_serves_http_is_replaced_and_counted() {
     stop(child, libc::SIGTERM);
 }
 
-/// A configuration that names a web configuration, which asks for nothing.
+/// Configuration that names a web configuration without TLS and passwords.
 fn web_configuration(dir: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf) {
     let (file, web) = (dir.join("a.toml"), dir.join("web.yml"));
     std::fs::write(&file, format!("[web]\nconfig_file = {web:?}\n")).unwrap();
@@ -633,7 +641,7 @@ fn web_configuration(dir: &std::path::Path) -> (std::path::PathBuf, std::path::P
     (file, web)
 }
 
-/// A FIFO that nobody writes to is a path that hangs.
+/// A FIFO without a writer is a path on which open(2) hangs.
 fn paths_that_hang_stop_neither_scrapes_nor_signals() {
     let dir = tempfile::tempdir().unwrap();
     let (file, web) = web_configuration(dir.path());
@@ -675,7 +683,7 @@ fn paths_that_hang_stop_neither_scrapes_nor_signals() {
     assert!(said.contains("a.toml: it is no regular file"), "{said}");
     stop(child, libc::SIGTERM);
 
-    // The store is opened by SQLite, which waits for the FIFO.
+    // FIFO in place of the store: SQLite opens it, and hangs.
     let store = dir.path().join("store");
     fifo(&store);
     let mut child = command("keep").env(STORE, &store).spawn().unwrap();
@@ -687,7 +695,7 @@ fn paths_that_hang_stop_neither_scrapes_nor_signals() {
     }
     let page = served(&said)[0];
     let asked = fixture::serve::send(page, b"GET /recordings HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // The agent's thread waits in open(2) until somebody writes.
+    // Thread of the agent that hangs in open(2).
     while !reads(child.id()) {
         assert!(get(page, "/-/healthy", "").starts_with("HTTP/1.1 200 "));
     }
@@ -695,7 +703,7 @@ fn paths_that_hang_stop_neither_scrapes_nor_signals() {
     drop(asked);
 }
 
-/// True where this process has a thread that reads for somebody who asked: it has none before the first question.
+/// True if this process has a thread that reads files for a request. There is none before the first such request.
 fn reads(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     tasks.flatten().any(|task| {
@@ -704,8 +712,8 @@ fn reads(pid: u32) -> bool {
     })
 }
 
-/// Without the right to change users, as in a container.
-fn what_cannot_be_confined_does_not_serve_where_it_must_be() {
+/// HTTP process without the capabilities to change its user, as in a container.
+fn sandbox_require_refuses_an_unconfined_http_process() {
     if !rustix::process::geteuid().is_root() {
         return fixture::skip("this process is not root's");
     }
@@ -746,8 +754,8 @@ fn what_cannot_be_confined_does_not_serve_where_it_must_be() {
     stop(child, libc::SIGTERM);
 }
 
-/// Root reads every file until it has dropped its capabilities.
-fn what_sighup_could_not_read_fails_at_the_start() {
+/// Files that only root may read: the agent loads them before it drops its capabilities, and could not read them again on SIGHUP.
+fn a_file_that_sighup_could_not_read_again_fails_the_start() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let dir = tempfile::tempdir().unwrap();
     let (file, web) = web_configuration(dir.path());
@@ -767,40 +775,49 @@ fn what_sighup_could_not_read_fails_at_the_start() {
     }
 }
 
+/// Names of a process's threads, and their effective capabilities. Asserts that a thread can get no others.
+fn capabilities_of_threads(process: u32, said: &str) -> Vec<(String, u64)> {
+    let mut threads = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
+            // Thread of one file read, which has ended meanwhile.
+            continue;
+        };
+        let field = |name: &str| {
+            let line = status.lines().find(|l| l.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        let set = |name| u64::from_str_radix(&field(name), 16).unwrap();
+        assert_eq!(set("CapEff:"), set("CapPrm:"));
+        assert_eq!(
+            set("CapInh:") | set("CapAmb:") | set("CapBnd:"),
+            0,
+            "{said}"
+        );
+        assert_eq!(field("NoNewPrivs:"), "1");
+        threads.push((field("Name:"), set("CapEff:")));
+    }
+    threads
+}
+
 fn every_thread_drops_its_capabilities() {
     for role in ["drop", "keep"] {
         let (child, said) = spawn(role, "attached ");
         let said = said.join("\n");
-        let tasks = format!("/proc/{}/task", child.id());
-        let mut threads = Vec::new();
-        for task in std::fs::read_dir(tasks).unwrap() {
-            let Ok(status) = std::fs::read_to_string(task.unwrap().path().join("status")) else {
-                // A thread that read a file has ended.
-                continue;
-            };
-            let field = |name: &str| {
-                let line = status.lines().find(|l| l.starts_with(name)).unwrap();
-                line.split_whitespace().nth(1).unwrap().to_owned()
-            };
-            let set = |name| u64::from_str_radix(&field(name), 16).unwrap();
-            assert_eq!(set("CapEff:"), set("CapPrm:"));
-            assert_eq!(
-                set("CapInh:") | set("CapAmb:") | set("CapBnd:"),
-                0,
-                "{said}"
-            );
-            assert_eq!(field("NoNewPrivs:"), "1");
-            threads.push((field("Name:"), set("CapEff:")));
-        }
-        // Names, because a new thread has that of the thread that started it until it gives itself its own.
-        let names: BTreeSet<_> = threads.iter().map(|(name, _)| name.as_str()).collect();
-        let stay = names.iter().filter(|name| **name != "read-file");
-        assert_eq!(stay.count(), 4, "{threads:?}");
+        // A new thread has the name of its parent until it sets its own. The runner ends a test in which one never does.
+        let threads = loop {
+            let threads = capabilities_of_threads(child.id(), &said);
+            let names: BTreeSet<_> = threads.iter().map(|(name, _)| name.as_str()).collect();
+            if names.iter().filter(|name| **name != "read-file").count() == 4 {
+                break threads;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
         for (name, held) in threads {
             let expected = match role {
                 _ if name != "probes" => 0,
                 "keep" => 1 << 39 | 1 << 38 | 1 << 21 | 1 << 2,
-                // Only kernels before 6.0 leave CAP_BPF, and then it is said.
+                // Kernels before 6.0 leave CAP_BPF, and the agent logs it.
                 _ if said.contains("kept CAP_BPF because") => 1 << 39,
                 _ => 0,
             };
@@ -811,8 +828,8 @@ fn every_thread_drops_its_capabilities() {
     }
 }
 
-/// Kernels before 6.0 refuse map reads without CAP_BPF; here the refusal is played.
-fn where_maps_need_it_cap_bpf_stays() {
+/// Kernels before 6.0 refuse map reads without CAP_BPF. The child simulates the refusal.
+fn cap_bpf_stays_where_map_reads_need_it() {
     let out = Command::new(std::env::current_exe().unwrap())
         .env(ROLE, "old kernel")
         .output()
@@ -834,9 +851,9 @@ fn confined_on_an_old_kernel() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Starts the agent as another user than root, which it refuses, and returns what it says. setpriv takes `privileges`.
+/// Starts the agent as a user other than root, which the agent refuses. `privileges` are arguments of setpriv(1). Returns standard error.
 fn refused_to_another_user(privileges: &[&str], arguments: &[&str]) -> String {
-    // A copy that everybody may execute: the build directory may be the user's own.
+    // Copy that every user may execute: the build directory may be readable for its owner only.
     let program = std::env::temp_dir().join(format!("nfscope-unprivileged-{}", std::process::id()));
     std::fs::copy(env!("CARGO_BIN_EXE_nfscope"), &program).unwrap();
     let out = Command::new("setpriv")
@@ -853,7 +870,7 @@ fn refused_to_another_user(privileges: &[&str], arguments: &[&str]) -> String {
     text
 }
 
-fn without_privileges_it_names_them() {
+fn missing_capabilities_are_named_in_the_error() {
     let text = refused_to_another_user(&[], &[]);
     assert!(
         text.contains("error: missing CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN"),
@@ -865,8 +882,8 @@ fn without_privileges_it_names_them() {
     );
 }
 
-/// Whatever capabilities the process has: they may be the program's, and not the user's.
-fn only_root_may_give_it_another_probe() {
+/// Ambient capabilities are not enough: they may be the program's, and not the user's.
+fn only_root_may_replace_a_probe_of_the_agent() {
     let three = "+bpf,+perfmon,+sys_admin";
     let text = refused_to_another_user(
         &["--inh-caps", three, "--ambient-caps", three],

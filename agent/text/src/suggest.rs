@@ -28,9 +28,12 @@ pub fn near<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a
         .map(|(_, name)| name)
 }
 
-/// Number of edits up to which a name is near.
+/// Number of edits up to which a name is near. Two edits of a name with three letters leave one of them.
 fn reach(name: &str) -> usize {
-    name.len().div_ceil(3).max(2)
+    match name.len() {
+        0..=3 => 1,
+        length => length.div_ceil(3).max(2),
+    }
 }
 
 /// Returns false if the lengths alone differ by too much. A comparison takes time and memory by the product of both, and a peer may send
@@ -50,6 +53,10 @@ mod tests {
         assert_eq!(near("reddir"), Some("readdir"));
         assert_eq!(near("reads"), Some("read"));
         assert_eq!(near("x"), None);
+        let key = |typed| super::near(typed, ["op", "user", "file"].into_iter());
+        assert_eq!(key("foo"), None);
+        assert_eq!(key("opp"), Some("op"));
+        assert_eq!(key("usr"), Some("user"));
         assert!(can_be_near(7, "write") && !can_be_near(8, "write"));
         assert!(!can_be_near(16_000, "readdir"));
     }

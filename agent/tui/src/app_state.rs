@@ -1,15 +1,21 @@
 //! State of the screen: the user's choices, and the state of the agent. Pure: keys and news in, state out.
 
 use crate::breakdown::Breakdown;
+use crate::findings_panel::FindingsReport;
 use crate::history::History;
+use crate::slow_panel::SlowOps;
 use crate::subject::{self, Subject, subjects};
 use crate::tab::Tab;
 use crate::table::{Key, Selection, Table};
 use crate::view::{Sample, View};
 use nfscope_api::breakdown_line::Line;
 use nfscope_api::breakdown_query::{self, Query};
-use nfscope_model::Dimension;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use nfscope_api::slow_line;
+use nfscope_model::{Dimension, SlowFilter};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use ratatui::layout::{Position, Rect};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,6 +23,8 @@ use std::time::Duration;
 const INTERVALS: [u64; 9] = [
     500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000,
 ];
+/// Lines for each step of the mouse's wheel.
+const WHEEL: usize = 3;
 
 /// State of the connection to the agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +67,14 @@ pub struct App {
     pub subject: Option<Subject>,
     /// Query and rows of the break-down panel.
     pub breakdown: Breakdown,
+    /// Filter and rows of the panel of slow operations.
+    pub slow: SlowOps,
+    /// True while a large screen may show several panels at once.
+    pub several: bool,
+    /// True while the program gets the mouse; false while the terminal selects text with it.
+    pub mouse: bool,
+    /// The agent's findings, or the reason why there are none.
+    findings: Option<Result<FindingsReport, String>>,
     /// Every operation of the client or export that is shown by itself, if a filter can select them.
     counted: Option<Breakdown>,
     shown: Option<View>,
@@ -71,8 +87,28 @@ pub struct App {
     extent: Extent,
 }
 
+/// Effect of a press of the mouse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Press {
+    /// Shows a panel.
+    Panel(Tab),
+    /// Sorts by a key, or reverses its order.
+    Sort(Key),
+    /// Moves the mark to a client or export, or shows the marked one by itself.
+    Row(Subject),
+}
+
+/// Cells that the mouse can press.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// Cells of the screen.
+    pub area: Rect,
+    /// Effect.
+    pub press: Press,
+}
+
 /// Length of the content that was drawn last, and the part of it that fits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Lines of the content.
     pub lines: usize,
@@ -80,6 +116,10 @@ pub struct Extent {
     pub page: usize,
     /// Lines scrolled above the screen.
     pub scroll: usize,
+    /// True if several panels are on the screen.
+    pub several: bool,
+    /// Cells that the mouse can press; where two overlap, the first one counts.
+    pub hits: Vec<Hit>,
 }
 
 /// Action of the program after a key.
@@ -93,6 +133,8 @@ pub enum Action {
     Suspend,
     /// Use this window length from now on.
     Interval(Duration),
+    /// Take the mouse, or leave it to the terminal.
+    Mouse(bool),
 }
 
 impl Default for App {
@@ -108,6 +150,10 @@ impl Default for App {
             chosen: None,
             subject: None,
             breakdown: Breakdown::new(usual_query()),
+            slow: SlowOps::default(),
+            several: true,
+            mouse: true,
+            findings: None,
             counted: None,
             shown: None,
             held: None,
@@ -171,6 +217,36 @@ impl App {
         (!self.paused()).then_some(&shown.query)
     }
 
+    /// Filter of the slow operations that are wanted now.
+    pub fn wants_slow(&self) -> Option<&SlowFilter> {
+        let shown = self.tab == Tab::Slow && !self.paused();
+        shown.then_some(&self.slow.filter)
+    }
+
+    /// Takes a line of the wanted slow operations, or the error in place of it. `called` names a client.
+    pub fn take_slow(
+        &mut self,
+        told: anyhow::Result<slow_line::Line>,
+        called: impl Fn(&str) -> Option<String>,
+    ) {
+        self.slow.take(told, called);
+    }
+
+    /// Returns true while the agent's findings are on the screen.
+    pub fn wants_findings(&self) -> bool {
+        (self.tab == Tab::Findings || self.extent.several) && !self.paused()
+    }
+
+    /// Takes the agent's findings, or the reason why there are none.
+    pub fn take_findings(&mut self, told: Result<FindingsReport, String>) {
+        self.findings = Some(told);
+    }
+
+    /// The agent's findings; `None` before the first answer.
+    pub(super) fn findings(&self) -> Option<&Result<FindingsReport, String>> {
+        self.findings.as_ref()
+    }
+
     /// Takes a line of the wanted break-down, or the error in place of it.
     pub fn take_breakdown(&mut self, told: anyhow::Result<Line>) {
         match &mut self.counted {
@@ -215,8 +291,42 @@ impl App {
 
     /// Remembers the extent of what was drawn, so that scrolling stops at its end.
     pub fn fit(&mut self, extent: Extent) {
-        self.extent = extent;
         self.scroll = extent.scroll.min(extent.lines.saturating_sub(extent.page));
+        self.extent = extent;
+    }
+
+    /// Handles an event of the mouse: its wheel scrolls, its left button presses what is drawn there.
+    pub fn mouse(&mut self, event: MouseEvent) {
+        let wheel = match event.kind {
+            MouseEventKind::ScrollUp => KeyCode::Up,
+            MouseEventKind::ScrollDown => KeyCode::Down,
+            MouseEventKind::Down(MouseButton::Left) => {
+                let at = Position::new(event.column, event.row);
+                let hit = self.extent.hits.iter().find(|h| h.area.contains(at));
+                if let Some(press) = hit.map(|h| h.press.clone()) {
+                    self.press(press);
+                }
+                return;
+            }
+            _ => return,
+        };
+        for _ in 0..WHEEL {
+            let _ = self.moved(wheel) || self.scrolled(wheel);
+        }
+    }
+
+    fn press(&mut self, press: Press) {
+        match press {
+            Press::Panel(tab) => self.turn(tab),
+            Press::Sort(key) if self.selection.key == key => {
+                self.selection.reverse = !self.selection.reverse;
+            }
+            Press::Sort(key) => self.sort_by(key),
+            Press::Row(subject) if self.marked().as_ref() == Some(&subject) => {
+                self.show(Some(subject));
+            }
+            Press::Row(subject) => self.chosen = Some(subject),
+        }
     }
 
     /// Handles a key.
@@ -236,9 +346,12 @@ impl App {
             return Action::None;
         }
         if let KeyCode::Char(c) = key.code
-            && self.tab == Tab::By
             && !self.help
-            && self.breakdown.turn(c)
+            && match self.tab {
+                Tab::By => self.breakdown.turn(c),
+                Tab::Slow => self.slow.turn(c),
+                _ => false,
+            }
         {
             self.scroll = 0;
             return Action::None;
@@ -256,6 +369,11 @@ impl App {
             KeyCode::Enter => self.show(self.marked()),
             KeyCode::Char('/') => self.typing = Some(self.selection.text.clone()),
             KeyCode::Char(' ') => self.pause(),
+            KeyCode::Char('z') => self.several = !self.several,
+            KeyCode::Char('M') => {
+                self.mouse = !self.mouse;
+                return Action::Mouse(self.mouse);
+            }
             KeyCode::Char('r') => self.selection.reverse = !self.selection.reverse,
             KeyCode::Char('v') => self.next_version(),
             KeyCode::Char('s') => self.sort_by(step(self.selection.key, 1)),
@@ -382,6 +500,7 @@ impl App {
     }
 
     fn turn(&mut self, tab: Tab) {
+        self.help = false;
         self.tab = tab;
         self.show(None);
     }

@@ -197,6 +197,7 @@ fn scrolling_ends_at_the_last_page() {
         lines,
         page: 10,
         scroll,
+        ..Extent::default()
     };
     app.fit(extent(30, 0));
     code(&mut app, KeyCode::PageDown);
@@ -208,6 +209,82 @@ fn scrolling_ends_at_the_last_page() {
     assert_eq!(app.scroll, 2);
     press(&mut app, "2");
     assert_eq!((app.tab, app.scroll), (Tab::Threads, 0));
+}
+
+#[test]
+fn the_mouse_presses_what_is_drawn_and_scrolls_three_lines() {
+    let mut app = App::default();
+    let at = |x, press| Hit {
+        area: Rect::new(x, 5, 10, 1),
+        press,
+    };
+    let extent = Extent {
+        lines: 50,
+        page: 10,
+        hits: vec![
+            at(0, Press::Sort(Key::P99)),
+            at(5, Press::Panel(Tab::Disks)),
+            at(20, Press::Panel(Tab::Slow)),
+        ],
+        ..Extent::default()
+    };
+    let mut event = |app: &mut App, kind, column, row| {
+        app.fit(Extent {
+            scroll: app.scroll,
+            ..extent.clone()
+        });
+        app.mouse(MouseEvent {
+            kind,
+            column,
+            row,
+            modifiers: KeyModifiers::NONE,
+        });
+    };
+    let down = MouseEventKind::Down(MouseButton::Left);
+    // Two overlap at this column: the first one counts. A second press reverses the order.
+    for reverse in [false, true] {
+        event(&mut app, down, 7, 5);
+        let now = (app.selection.key, app.selection.reverse, app.tab);
+        assert_eq!(now, (Key::P99, reverse, Tab::Operations));
+    }
+    for (column, row, tab) in [
+        (12, 5, Tab::Disks),
+        (12, 6, Tab::Disks),
+        (29, 5, Tab::Slow),
+        (30, 5, Tab::Slow),
+    ] {
+        event(&mut app, down, column, row);
+        assert_eq!(app.tab, tab, "{column} {row}");
+    }
+    event(&mut app, MouseEventKind::ScrollDown, 0, 0);
+    event(&mut app, MouseEventKind::ScrollDown, 0, 0);
+    event(&mut app, MouseEventKind::ScrollUp, 0, 0);
+    assert_eq!(app.scroll, 3);
+    assert_eq!(press(&mut app, "M"), Action::Mouse(false));
+    assert_eq!(press(&mut app, "M"), Action::Mouse(true));
+}
+
+#[test]
+fn findings_and_slow_operations_are_wanted_while_they_are_on_the_screen() {
+    let mut app = App::default();
+    assert!(!app.wants_findings() && app.wants_slow().is_none());
+    press(&mut app, "7");
+    assert!(app.wants_findings());
+    press(&mut app, "8>");
+    let over = |app: &App| app.wants_slow().map(|f| f.over.as_millis());
+    assert_eq!(over(&app), Some(100));
+    press(&mut app, "<<<");
+    assert_eq!(over(&app), Some(1));
+    press(&mut app, " ");
+    assert_eq!(over(&app), None);
+    press(&mut app, " 1");
+    assert_eq!((over(&app), app.wants_findings()), (None, false));
+    // A large screen shows findings beside another panel.
+    app.fit(Extent {
+        several: true,
+        ..Extent::default()
+    });
+    assert!(app.wants_findings());
 }
 
 #[test]

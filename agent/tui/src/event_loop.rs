@@ -3,16 +3,18 @@
 use crate::app_state::{Action, App, Extent, Link};
 use crate::breakdown::Breakdown;
 use crate::draw::draw;
+use crate::findings_panel::FindingsReport;
 use crate::tab::Tab;
 use crate::terminal::{Screen, give_back};
 use crate::terminal_style::TerminalStyle;
 use crate::view::{Sample, View};
 use nfscope_agent_client::events::{EventSender, channel, until_error};
-use nfscope_agent_client::known_names;
-use nfscope_agent_client::lines::{self, Lines};
+use nfscope_agent_client::lines::{self, Lines, Listens};
 use nfscope_agent_client::windows::{WindowEvent, WindowStream};
+use nfscope_agent_client::{http, known_names};
 use nfscope_api::breakdown_line::Line;
 use nfscope_api::breakdown_query::Query;
+use nfscope_api::slow_line;
 use nfscope_model::SlowFilter;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM};
@@ -20,7 +22,7 @@ use signal_hook::iterator::Signals;
 use std::io;
 use std::iter::{from_fn, repeat_with};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +31,8 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which a client's operations are sampled after each window, and the most operations per second of the sample.
 const SAMPLE: Duration = Duration::from_millis(300);
 const MOST_SAMPLED: u32 = 1000;
+/// Path of the findings.
+const FINDINGS: &str = "/findings";
 /// Delay until a stop that the program has sent to itself has reached every thread.
 const STOP_DELAY: Duration = Duration::from_millis(50);
 
@@ -37,6 +41,9 @@ enum Event {
     Sample(Sample),
     /// Line of the stream with this number.
     Breakdown(u64, anyhow::Result<Line>),
+    /// Line of the stream with this number.
+    Slow(u64, anyhow::Result<slow_line::Line>),
+    Findings(Result<FindingsReport, String>),
     Terminal(io::Result<TerminalEvent>),
     Signal(i32),
 }
@@ -56,8 +63,12 @@ pub fn run(
     let (sender, events) = channel();
     windows.shorten_first(FIRST_INTERVAL);
     let interval = windows.interval();
+    let sender = Arc::new(sender);
     let client = Arc::new(Mutex::new(None));
+    let findings = Arc::new(AtomicBool::new(false));
     let (wanted, mut due) = (client.clone(), false);
+    let (findings_wanted, mut findings_due) = (findings.clone(), false);
+    let agent = by.agent.clone();
     sender.spawn(
         "windows",
         repeat_with(move || {
@@ -65,8 +76,13 @@ pub fn run(
             if let (true, Some(client)) = (std::mem::take(&mut due), client) {
                 return Event::Sample(sample(&mut windows, client));
             }
+            if std::mem::take(&mut findings_due) && findings_wanted.load(Ordering::Relaxed) {
+                let told = http::json(&agent, FINDINGS);
+                return Event::Findings(told.map_err(|e| e.to_string()));
+            }
             let event = windows.next_event();
             due = matches!(event, WindowEvent::Window(_));
+            findings_due = due;
             Event::Window(event)
         }),
     )?;
@@ -80,13 +96,9 @@ pub fn run(
         (app.tab, app.breakdown) = (Tab::By, Breakdown::new(query));
     }
     app.set_interval(interval.get());
-    let mut streams = Streams {
-        agent: by.agent,
-        sender,
-        running: None,
-        now: Arc::default(),
-        failed: false,
-    };
+    let mut streams = Streams::<Query>::new("breakdown", &by.agent, &sender, Event::Breakdown);
+    let mut slow = Streams::<SlowFilter>::new("slow", &by.agent, &sender, Event::Slow);
+    screen.take_mouse(app.mouse)?;
     loop {
         paint(&mut screen, &mut app, style)?;
         // All events that have come meanwhile are handled before the next painting.
@@ -96,16 +108,22 @@ pub fn run(
                 Event::Window(event) => {
                     if let WindowEvent::Window(_) = event {
                         streams.try_again();
+                        slow.try_again();
                     }
                     take(&mut app, event, host);
                 }
                 Event::Sample(sample) => app.take_sample(sample),
                 // A key of this batch of events may have changed the query: lines of an older stream are dropped.
-                Event::Breakdown(number, told) if streams.is_now(number, &app) => {
+                Event::Breakdown(number, told) if streams.is_now(number, app.wants_breakdown()) => {
                     streams.failed |= told.is_err();
                     app.take_breakdown(told);
                 }
-                Event::Breakdown(..) => {}
+                Event::Slow(number, told) if slow.is_now(number, app.wants_slow()) => {
+                    slow.failed |= told.is_err();
+                    app.take_slow(told, known_names::of);
+                }
+                Event::Breakdown(..) | Event::Slow(..) => {}
+                Event::Findings(told) => app.take_findings(told),
                 Event::Signal(SIGCONT) => screen.again()?,
                 Event::Signal(_) => return Ok(()),
                 Event::Terminal(event) => match event? {
@@ -115,14 +133,18 @@ pub fn run(
                             Action::Quit => return Ok(()),
                             Action::Suspend => suspend(&mut screen)?,
                             Action::Interval(length) => interval.set(length),
+                            Action::Mouse(take) => screen.take_mouse(take)?,
                         }
                     }
+                    TerminalEvent::Mouse(event) => app.mouse(event),
                     _ => {}
                 },
             }
         }
         *client.lock().unwrap_or_else(PoisonError::into_inner) = app.wants_sample();
-        streams.follow(&mut app)?;
+        findings.store(app.wants_findings(), Ordering::Relaxed);
+        streams.follow(app.wants_breakdown())?;
+        slow.follow(app.wants_slow())?;
     }
 }
 
@@ -134,21 +156,40 @@ pub struct By {
     pub first: Option<Query>,
 }
 
-/// Stream of the break-down that is on the screen, if there is one.
-struct Streams {
+/// Stream of the panel that is on the screen, if it has one.
+struct Streams<Q: Listens> {
+    /// Name of the threads that read.
+    name: &'static str,
     agent: String,
-    sender: EventSender<Event>,
+    sender: Arc<EventSender<Event>>,
+    event: fn(u64, anyhow::Result<Q::Line>) -> Event,
     /// Query of the stream.
-    running: Option<Query>,
+    running: Option<Q>,
     /// Number of the current stream; each stream has its own.
     now: Arc<AtomicU64>,
     /// True if the stream has ended with an error.
     failed: bool,
 }
 
-impl Streams {
-    fn is_now(&self, number: u64, app: &App) -> bool {
-        let wanted = app.wants_breakdown();
+impl<Q: Listens + Clone + PartialEq + Send + 'static> Streams<Q> {
+    fn new(
+        name: &'static str,
+        agent: &str,
+        sender: &Arc<EventSender<Event>>,
+        event: fn(u64, anyhow::Result<Q::Line>) -> Event,
+    ) -> Streams<Q> {
+        Streams {
+            name,
+            agent: agent.to_owned(),
+            sender: sender.clone(),
+            event,
+            running: None,
+            now: Arc::default(),
+            failed: false,
+        }
+    }
+
+    fn is_now(&self, number: u64, wanted: Option<&Q>) -> bool {
         wanted.is_some()
             && wanted == self.running.as_ref()
             && self.now.load(Ordering::Relaxed) == number
@@ -162,11 +203,11 @@ impl Streams {
     }
 
     /// Starts and stops streams to match the visible panel. A hidden stream ends at its next line.
-    fn follow(&mut self, app: &mut App) -> io::Result<()> {
-        if app.wants_breakdown() == self.running.as_ref() {
+    fn follow(&mut self, wanted: Option<&Q>) -> io::Result<()> {
+        if wanted == self.running.as_ref() {
             return Ok(());
         }
-        self.running = app.wants_breakdown().cloned();
+        self.running = wanted.cloned();
         let number = self.now.fetch_add(1, Ordering::Relaxed) + 1;
         let Some(query) = self.running.clone() else {
             return Ok(());
@@ -178,14 +219,15 @@ impl Streams {
                 Some(lines) => lines,
                 None => {
                     let answer = lines::request(&agent, &query)?;
-                    lines.insert(Lines::<Query>::new(&agent, answer)?)
+                    lines.insert(Lines::<Q>::new(&agent, answer)?)
                 }
             };
             lines.next_line()
         });
         let told = told.take_while(move |_| now.load(Ordering::Relaxed) == number);
-        let told = told.map(move |line| Event::Breakdown(number, line));
-        self.sender.spawn("breakdown", told)
+        let event = self.event;
+        let told = told.map(move |line| event(number, line));
+        self.sender.spawn(self.name, told)
     }
 }
 

@@ -7,7 +7,8 @@ use nfscope_model::phase;
 
 // Lines of these texts stay below 80 columns.
 const KEYS: &[&str] = &[
-    "  1 to 6, tab, left, right   select a panel",
+    "  1 to 8, tab, left, right   select a panel",
+    "  z                          on large screens: several panels, or this one alone",
     "  s, S                       next, previous order      r    reverse the order",
     "  t o p P m e n              order by time, ops/s, p50, p99, max, errors, name",
     "  v                          NFS version: all, 3, 4.0, 4.1, 4.2",
@@ -16,6 +17,8 @@ const KEYS: &[&str] = &[
     "  enter                      the chosen client or export alone; esc goes back",
     "  C E O V U F                break-down by client, export, operation, version,",
     "                             user, file, or not      N    paths of files",
+    "  < >                        slow operations of a shorter, longer duration",
+    "  M                          the mouse selects text, or panels, columns and rows",
     "  up, down, pgup, pgdn, home, end                      scroll",
     "  q, ctrl-c                  quit                      ctrl-z suspend",
     "  esc                        close what is open, end the filters, or quit",

@@ -4,10 +4,10 @@ use crate::spans::{Line, Tone};
 use crate::tab::Tab;
 use crate::table::{Selection, Table};
 use crate::table_columns;
-use crate::view::{Found, Pool, View};
+use crate::view::{Change, Export, Found, Pool, View};
 use nfscope_model::ProbeState;
 use nfscope_model::status::group;
-use nfscope_text::units::{percent, rate, seconds};
+use nfscope_text::units::{bytes, percent, rate, seconds};
 
 /// Pools listed one by one in a line.
 const POOLS: usize = 2;
@@ -19,8 +19,8 @@ pub(super) fn tables(tab: Tab, view: &View, selection: &Selection) -> Vec<Table>
         Tab::Threads => vec![table_columns::pools(view), table_columns::rpc(view)],
         Tab::Disks => vec![table_columns::logs(view), table_columns::disks(view)],
         Tab::Clients => vec![table_columns::clients(view), table_columns::exports(view)],
-        // Break-downs do not come from a window.
-        Tab::By => Vec::new(),
+        // Rows of these panels do not come from a window.
+        Tab::By | Tab::Findings | Tab::Slow => Vec::new(),
         Tab::Probes => vec![table_columns::coverage(view), table_columns::lost(view)],
     };
     for table in &mut all {
@@ -83,27 +83,38 @@ pub(super) fn server_state(v: &View) -> Option<Line> {
     Some(Line::of(Tone::Alarm, format!("the server is {state}")))
 }
 
-/// What makes requests slow, in one line; `None` where nothing does.
-pub(super) fn findings(v: &View) -> Option<Line> {
+/// A change and its predicted gain.
+pub(super) fn change(c: &Change) -> String {
+    let words = match c.change.as_str() {
+        "threads" => "more threads",
+        "log" => "a faster log device",
+        "disk" => "faster disks",
+        "cpus" => "more CPUs",
+        other => other,
+    };
+    format!("{words}: gain {:.1} times or more", c.gain)
+}
+
+/// Bytes that READs returned and WRITEs stored, per second; `None` where they are not counted.
+pub(super) fn moved(v: &View) -> Option<String> {
+    let sum =
+        |per_s: fn(&Export) -> Option<f64>| v.exports.iter().filter_map(per_s).reduce(|a, b| a + b);
+    let (read, written) = (sum(|e| e.read_per_s)?, sum(|e| e.written_per_s)?);
+    Some(format!("read {}, written {}", bytes(read), bytes(written)))
+}
+
+/// Findings in one line, which ends with the place of more about them; `None` where there are none.
+pub(super) fn findings(v: &View, more: &str) -> Option<Line> {
     let of = |f: &Found| match f.share {
         Some(share) => format!("{} {:.0} %", f.kind, share * 100.0),
         None => format!("{} ?", f.kind),
     };
     let all: Vec<_> = v.findings.iter().map(of).collect();
-    let change = v.changes.first().map(|c| {
-        let words = match c.change.as_str() {
-            "threads" => "more threads",
-            "log" => "a faster log device",
-            "disk" => "faster disks",
-            "cpus" => "more CPUs",
-            other => other,
-        };
-        format!("; {words}: gain {:.1} times or more", c.gain)
-    });
+    let first = v.changes.first().map(|c| format!("; {}", change(c)));
     let text = format!(
-        "found: {} of residence{} (nfscope diagnose)",
+        "found: {} of residence{} ({more})",
         all.join(", "),
-        change.unwrap_or_default()
+        first.unwrap_or_default()
     );
     (!all.is_empty()).then(|| Line::of(Tone::Alarm, text))
 }

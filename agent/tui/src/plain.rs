@@ -13,7 +13,7 @@ use nfscope_model::phase;
 pub fn plain(view: &View, width: usize, style: TerminalStyle) -> String {
     let mut lines = vec![panel::title(view), panel::threads(view)];
     lines.extend(panel::server_state(view));
-    lines.extend(panel::findings(view));
+    lines.extend(panel::findings(view, "nfscope diagnose"));
     lines.extend(panel::warning(view));
     section(&mut lines, &table_columns::operations(view), width, style);
     if view.ops.iter().any(|o| o.phases.is_some()) {

@@ -15,17 +15,32 @@ pub enum Tab {
     By,
     /// Coverage, lost events, programs that do not run.
     Probes,
+    /// Findings with their evidence, and changes with a predicted gain.
+    Findings,
+    /// Single slow operations as they end.
+    Slow,
 }
 
 impl Tab {
     /// Panels from left to right.
-    pub const ALL: [Tab; 6] = [
+    pub const ALL: [Tab; 8] = [
         Tab::Operations,
         Tab::Threads,
         Tab::Disks,
         Tab::Clients,
         Tab::Probes,
         Tab::By,
+        Tab::Findings,
+        Tab::Slow,
+    ];
+
+    /// Panels that a large screen shows beside the chosen one. The others cost the server something, or are rarely wanted.
+    pub(super) const TILES: [Tab; 5] = [
+        Tab::Operations,
+        Tab::Clients,
+        Tab::Findings,
+        Tab::Disks,
+        Tab::Threads,
     ];
 
     /// Name in full, and a short one for narrow screens.
@@ -37,6 +52,8 @@ impl Tab {
             Tab::Clients => ("Clients, exports", "Clients"),
             Tab::By => ("Break-down", "By"),
             Tab::Probes => ("Probes", "Probes"),
+            Tab::Findings => ("Findings", "Found"),
+            Tab::Slow => ("Slow", "Slow"),
         }
     }
 

@@ -173,6 +173,12 @@ impl Table {
         self.columns.iter().find(named).map_or("", |c| c.head)
     }
 
+    /// Headings of the columns by which the table can be sorted, from left to right.
+    pub(super) fn keys(&self) -> Vec<(&'static str, Key)> {
+        let keys = self.columns.iter().filter_map(|c| Some((c.head, c.key?)));
+        keys.filter(|(head, _)| !head.is_empty()).collect()
+    }
+
     /// Returns true for tables with rates: only counts have a history.
     pub(super) fn has_history(&self) -> bool {
         self.columns.iter().any(|c| c.key == Some(Key::Rate))

@@ -3,6 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType::All, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -12,9 +13,11 @@ use ratatui::layout::Rect;
 use std::io::{self, Stdout};
 use std::sync::Once;
 
-/// A terminal with raw keys and a screen of its own. Dropping it gives the terminal back. The mouse stays the terminal's.
+/// A terminal with raw keys and a screen of its own. Dropping it gives the terminal back.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// True while the program gets the mouse.
+    mouse: bool,
 }
 
 impl Screen {
@@ -33,7 +36,10 @@ impl Screen {
         });
         enter()?;
         match Terminal::new(CrosstermBackend::new(io::stdout())) {
-            Ok(terminal) => Ok(Screen { terminal }),
+            Ok(terminal) => Ok(Screen {
+                terminal,
+                mouse: false,
+            }),
             Err(e) => {
                 give_back();
                 Err(e)
@@ -45,6 +51,18 @@ impl Screen {
         &mut self.terminal
     }
 
+    /// Takes the mouse, or leaves it to the terminal, which selects text with it. A terminal without a mouse ignores this.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub(crate) fn take_mouse(&mut self, take: bool) -> io::Result<()> {
+        self.mouse = take;
+        match take {
+            true => execute!(io::stdout(), EnableMouseCapture),
+            false => execute!(io::stdout(), DisableMouseCapture),
+        }
+    }
+
     /// Takes the terminal again after a suspension, and forgets what was on it.
     ///
     /// # Errors
@@ -53,6 +71,7 @@ impl Screen {
         // A shell may have changed modes that this program takes for set.
         let _ = disable_raw_mode();
         enter()?;
+        self.take_mouse(self.mouse)?;
         // `clear` is not used here: it asks the terminal for its cursor, and the thread that reads keys would get the answer.
         let size = self.terminal.size()?;
         self.terminal
@@ -74,6 +93,11 @@ fn enter() -> io::Result<()> {
 
 /// Gives the terminal back. That is harmless where it was not taken. Errors are ignored, because a terminal that is gone needs nothing.
 pub(crate) fn give_back() {
-    let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+    let _ = execute!(
+        io::stdout(),
+        DisableMouseCapture,
+        Show,
+        LeaveAlternateScreen
+    );
     let _ = disable_raw_mode();
 }

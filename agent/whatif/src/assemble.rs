@@ -59,13 +59,20 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
     all
 }
 
+/// Part of execution that waits for disks, from which on it matters how many requests these serve at once.
+const DISK_MATTERS: f64 = 0.1;
+
+/// Returns true if requests wait for disks so much that it matters how many of them these serve at once.
+pub(crate) fn disk_decides(m: &Measured) -> bool {
+    m.per_request(|k| k.disk) >= DISK_MATTERS * m.per_request(|k| k.mean)
+}
+
 /// Numbers of requests that the disks may serve at once, most likely first.
 pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
-    let time = m.per_request(|k| k.disk);
     let Some(disk) = &m.disk else {
         return vec![Disk {
             at_once: None,
-            service: Durations::Exponential(time),
+            service: Durations::Exponential(m.per_request(|k| k.disk)),
         }];
     };
     let with = |at_once| Disk {
@@ -73,7 +80,7 @@ pub(crate) fn disks(m: &Measured) -> Vec<Disk> {
         service: disk.service.clone(),
     };
     let seen = Some(disk.in_flight.ceil() as usize);
-    if time < 0.1 * m.per_request(|k| k.mean) {
+    if !disk_decides(m) {
         return vec![with(None)];
     }
     if disk.queued > QUEUED {
@@ -213,6 +220,11 @@ pub(crate) fn server(
     }
 }
 
+/// Requests that clients may pause before, on average, without a trace in the window: it begins and ends amid requests.
+pub(crate) fn unseen_outside(m: &Measured, streams: f64) -> f64 {
+    streams * (streams / m.requests()).max(CHANCE)
+}
+
 /// Groups clients with about the same rate and execution time. The groups with the longest execution times get the slowest kinds of
 /// requests.
 fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
@@ -276,9 +288,11 @@ fn clients(m: &Measured, asks: Asks, other_cpu: f64) -> Vec<Clients> {
     // thread is measured.
     let streams: usize = groups.iter().map(|g| g.0).sum();
     let outside = streams as f64 - m.rate * (m.residence + other_cpu);
-    // Pauses below this are chance, because a window begins and ends amid requests.
-    let chance = streams as f64 * (streams as f64 / m.requests()).max(CHANCE);
-    let outside = if outside > chance { outside } else { 0.0 };
+    let outside = if outside > unseen_outside(m, streams as f64) {
+        outside
+    } else {
+        0.0
+    };
     let pausing: f64 = groups.iter().map(|g| g.0 as f64 * g.2 / g.1).sum();
     let part = (outside / pausing.max(1e-12)).min(1.0);
     groups

@@ -1,8 +1,10 @@
 //! Assumptions of a prediction, in sentences.
 
+use crate::assemble::disk_decides;
 use crate::calibrate::Variant;
 use crate::change::{Change, size};
 use crate::measured::{Kind, Measured};
+use crate::predict::log_seconds;
 use crate::server::{Log, Pace};
 use nfscope_text::units::seconds;
 
@@ -57,23 +59,33 @@ pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -
                 seconds(wait.mean())
             ),
         });
-        if let (Some(_), Some((device, mean, path))) = (change.log_seconds, &log.device) {
+        if let (Some(_), Some((device, mean, path))) = (log_seconds(m, change), &log.device) {
+            let with = match change.log_seconds {
+                None => ", and becomes faster with it",
+                Some(_) => "",
+            };
             all.push(format!(
-                "the log lies on {device}, where a request takes {}; a commit makes {path} one after the other",
+                "the log lies on {device}, where a request takes {}; a commit makes {path} one after the other{with}",
                 seconds(*mean)
             ));
         }
     }
     if let Some(disk) = m.disk.as_ref().filter(|_| m.per_request(|k| k.disk) > 0.0) {
         let limits = variants.iter().any(|v| v.server.disk.at_once.is_some());
-        all.push(match (s.disk.at_once, limits) {
-            (None, true) => format!(
+        all.extend(match (s.disk.at_once, limits) {
+            (None, true) => Some(format!(
                 "{} serves more requests at once than now without being slower; the interval includes a disk that serves \
                  {:.1} at once, as many as it was seen to",
                 disk.name, disk.in_flight
-            ),
-            (None, false) => format!("{} serves any number of requests at once", disk.name),
-            (Some(n), _) => format!("{} serves {n} requests at once: requests wait for it already", disk.name),
+            )),
+            // A server whose disk serves no more at once than was seen does not behave as measured.
+            (None, false) if disk_decides(m) => Some(format!(
+                "{} serves more requests at once than the {:.1} that it was seen to: a disk that serves no more does not give the measured \
+                 rate and times",
+                disk.name, disk.in_flight
+            )),
+            (None, false) => None,
+            (Some(n), _) => Some(format!("{} serves {n} requests at once: requests wait for it already", disk.name)),
         });
     }
     if let (Some(bytes), Some(before)) = (change.write_bytes, m.write_bytes) {
@@ -84,7 +96,7 @@ pub(crate) fn assumptions(m: &Measured, variants: &[Variant], change: &Change) -
         ));
     }
     if m.per_request(Kind::sleep) > 0.02 * m.per_request(|k| k.mean) {
-        all.push(match change.log_seconds {
+        all.push(match log_seconds(m, change) {
             None => "other waits (locks, other threads, anything that is not named) stay as long as measured".to_owned(),
             Some(_) => "other waits (locks, other threads, anything that is not named) stay as long as measured; the interval includes that they shrink with \
                         the log's device"

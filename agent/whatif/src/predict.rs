@@ -1,8 +1,9 @@
 //! Predicts what a change would do to a server.
 
+use crate::assemble::{is_full, unseen_outside};
 use crate::assumptions::assumptions;
 use crate::calibrate::{Variant, variants};
-use crate::change::Change;
+use crate::change::{Change, Part};
 use crate::measured::Measured;
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
@@ -116,10 +117,11 @@ pub(crate) fn with(
         after.push(simulate(&server, LENGTH));
     }
     // The part of a commit that is not the device's time, and waits for locks, may shrink with the device or stay.
-    let relief = match &m.log {
-        Some(log) if change.log_seconds.is_some() => relieved(log, variants, change, m)?,
+    let relief = match (&m.log, log_seconds(m, change)) {
+        (Some(log), Some(seconds)) => relieved(log, variants, change, m, seconds)?,
         _ => Vec::new(),
     };
+    let pausing = unseen_pauses(m, variants, change)?;
     let steady = programs_stay(m, variants, &after, change)?;
     let larger = match change.write_bytes {
         Some(bytes) => resized(m, variants, change, bytes)?,
@@ -149,6 +151,7 @@ pub(crate) fn with(
             .chain(also(&relief))
             .chain(also(&steady))
             .chain(also(&larger))
+            .chain(also(&pausing))
             .map(one)
             .collect();
         // The likely value is the geometric mean of the two ends, because nothing is known of costs between "per request" and "per byte".
@@ -214,7 +217,7 @@ pub(crate) fn with(
             .threads
             .map_or_else(Vec::new, |n| by_pool(n, m.pools.len())),
         rate: each(m.rate, &|o| o.rate),
-        residence: time(m.residence, &|o| o.residence),
+        residence: at_least_in_threads(m, change, time(m.residence, &|o| o.residence)),
         queue: time(m.queue, &|o| o.queue),
         queue_p99: time(m.queue_p99, &|o| o.queue_p99),
         ops: ops.collect(),
@@ -224,15 +227,30 @@ pub(crate) fn with(
     })
 }
 
+/// The time in the server where nothing but the number of threads grows: that shortens the wait for a thread, and nothing else.
+fn at_least_in_threads(m: &Measured, change: &Change, p: Predicted) -> Predicted {
+    let more = change.part() == Some(Part::Threads)
+        && change.threads.is_some_and(|n| n as usize >= m.threads());
+    let least = (m.residence - m.queue) * (1.0 - LEAST);
+    match more {
+        true => Predicted {
+            low: p.low.max(least.min(p.after)),
+            ..p
+        },
+        false => p,
+    }
+}
+
 /// Outcomes under the assumption that the whole commit and the waits for locks shrink by the factor of the log's device.
 fn relieved(
     log: &MeasuredLog,
     variants: &[Variant],
     change: &Change,
     m: &Measured,
+    seconds: f64,
 ) -> Result<Vec<Outcome>, Refusal> {
     let device = log.device.as_ref().ok_or(Refusal::NotMeasured("log"))?.1;
-    let factor = change.log_seconds.map_or(1.0, |s| s / device).min(1.0);
+    let factor = (seconds / device).min(1.0);
     let one = |v: &Variant| {
         let mut server = changed(m, &v.server, change)?;
         server.log = v.server.log.with_mean(|old| old * factor);
@@ -242,6 +260,40 @@ fn relieved(
         Ok(simulate(&server, LENGTH))
     };
     variants.iter().map(one).collect()
+}
+
+/// Seconds that the log's device takes after a change; `None` where the change leaves the log alone. A log on the disks changes with them.
+pub(crate) fn log_seconds(m: &Measured, change: &Change) -> Option<f64> {
+    let with_disks =
+        |_: &f64| m.per_request(|k| k.log) > 0.0 && m.log.as_ref().is_some_and(|l| l.inside);
+    change
+        .log_seconds
+        .or(change.disk_seconds.filter(with_disks))
+}
+
+/// Outcome of the likeliest variant under the assumption that clients pause for as long as the window cannot tell from no pause at all.
+/// Behind too few threads such a pause is next to nothing of the time between two requests, and with enough threads it can be most of it.
+fn unseen_pauses(
+    m: &Measured,
+    variants: &[Variant],
+    change: &Change,
+) -> Result<Vec<Outcome>, Refusal> {
+    // Programs of clients on full CPUs wait for these CPUs, as the simulation has it.
+    if m.clients_are_local && is_full(m) {
+        return Ok(Vec::new());
+    }
+    let one = |v: &Variant| {
+        let mut server = changed(m, &v.server, change)?;
+        let streams: usize = v.server.clients.iter().map(|c| c.streams).sum();
+        let unseen = unseen_outside(m, streams as f64) / m.rate;
+        for clients in &mut server.clients {
+            if let Pace::Think(pause) = &mut clients.pace {
+                *pause = pause.max(unseen);
+            }
+        }
+        Ok(simulate(&server, LENGTH))
+    };
+    variants.iter().take(1).map(one).collect()
 }
 
 /// Outcomes under the assumption that the CPU time of other programs does not grow with the requests. The assumption matters where the CPUs
@@ -307,15 +359,22 @@ fn changed(m: &Measured, server: &Server, change: &Change) -> Result<Server, Ref
     if let Some(cpus) = change.cpus {
         s.cpus = cpus as usize;
     }
-    if let Some(device) = change.log_seconds {
+    if let Some(device) = log_seconds(m, change) {
         let log = m.log.as_ref().ok_or(Refusal::NotUsed("log"))?;
+        if change.log_seconds.is_some() && log.inside && log.fs == "btrfs" {
+            return Err(Refusal::NoLogDevice(log.name.clone()));
+        }
+        if change.log_seconds.is_none() && log.device.is_none() {
+            return Err(Refusal::SharedDisks(log.name.clone()));
+        }
         s.log = log_on(&s.log, log, device)?;
     }
     if let Some(seconds) = change.disk_seconds {
-        if m.per_request(|k| k.disk) <= 0.0 {
+        let uses_disks = m.per_request(|k| k.disk) > 0.0;
+        if !uses_disks && log_seconds(m, change).is_none() {
             return Err(Refusal::NotUsed("disks"));
         }
-        if m.disk.is_none() {
+        if uses_disks && m.disk.is_none() {
             return Err(Refusal::NotMeasured("disk"));
         }
         s.disk.service = s.disk.service.with_mean(seconds);

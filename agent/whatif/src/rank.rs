@@ -66,7 +66,9 @@ pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
     }
     all.extend(best);
     let part = |seconds: f64| seconds / m.residence.max(1e-12) * threads_factor(&m);
-    let log = m.log.as_ref().and_then(|l| l.device.as_ref());
+    // btrfs has no log device that could be faster than its disks.
+    let own_log = m.log.as_ref().filter(|l| l.fs != "btrfs");
+    let log = own_log.and_then(|l| l.device.as_ref());
     if log.is_some_and(|d| d.1 > MUCH_FASTER * FAST_DEVICE)
         && part(m.per_request(|k| k.log)) > MIN_PART
     {
@@ -80,12 +82,19 @@ pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
         .disk
         .as_ref()
         .is_some_and(|d| d.service.mean() > MUCH_FASTER * FAST_DEVICE);
-    if slow && part(m.per_request(|k| k.disk)) > MIN_PART {
+    let inside = m.log.as_ref().filter(|l| l.inside);
+    let on_disks = m.per_request(|k| k.disk + inside.map_or(0.0, |_| k.log));
+    if slow && part(on_disks) > MIN_PART {
         let change = Change {
             disk_seconds: Some(FAST_DEVICE),
             ..Change::default()
         };
-        all.push(gain(predict(change)?));
+        match predict(change) {
+            Ok(prediction) => all.push(gain(prediction)),
+            // Nothing tells which disk has the log: the other changes are known all the same.
+            Err(Refusal::SharedDisks(_)) => {}
+            Err(e) => return Err(e),
+        }
     }
     let cpus = Change {
         cpus: Some(m.cpus as u32 * 2),

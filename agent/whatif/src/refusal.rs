@@ -32,6 +32,10 @@ pub enum Refusal {
     NotReproduced([f64; 2], [f64; 2]),
     /// Name of the part that the change is about and that the requests do not use.
     NotUsed(&'static str),
+    /// The log that has no device of its own, and cannot have one.
+    NoLogDevice(String),
+    /// The log that lies on the disks that are to change, among several.
+    SharedDisks(String),
     /// Name of the part that the change is about and that is not measured.
     NotMeasured(&'static str),
     /// There are no WRITEs, whose size is to change.
@@ -94,6 +98,15 @@ impl fmt::Display for Refusal {
                 model_residence * 1e3
             ),
             Refusal::NotUsed(what) => write!(f, "no request waited for the {what}: another one would change nothing"),
+            Refusal::NoLogDevice(log) => write!(
+                f,
+                "the log of {log} lies on the data device, and this file system has no separate one; fix: give --disk, which changes both"
+            ),
+            Refusal::SharedDisks(log) => write!(
+                f,
+                "the log of {log} lies on the disks of the exports, and nothing tells on which of them: how much of its time is theirs is \
+                 not known; fix: measure while one export is busy"
+            ),
             Refusal::NotMeasured(what) => write!(f, "the time of the {what}'s device was not measured; fix: `nfscope check` says why"),
             Refusal::NoWrites => f.write_str("no WRITE was measured, and its size is to change"),
             Refusal::WriteSize([few, many], [short, long]) => write!(

@@ -17,6 +17,8 @@ pub(crate) struct MeasuredLog {
     pub commit: Option<Durations>,
     /// Device, mean time of a write by it, and number of writes that one commit makes one after the other.
     pub device: Option<(String, f64, f64)>,
+    /// True if the log lies on the file system's own device: a change of that device changes the log, too.
+    pub inside: bool,
     /// Time of waits for other logs, as a part of all log waits.
     pub others: f64,
 }
@@ -38,12 +40,17 @@ pub(crate) struct MeasuredDisk {
     pub queued: f64,
 }
 
+/// Largest logarithm of the ratio of a device's time and of a log's, for the device to be the log's.
+const SAME_DEVICE: f64 = 0.7;
+
 pub(crate) fn log(w: &Window) -> Option<MeasuredLog> {
     let all = logs(w);
     let time = |l: &nfscope_model::window_parts::WindowLog| l.waits.map_or(0.0, |h| h.sum);
     let first = all.iter().max_by(|a, b| time(a).total_cmp(&time(b)))?;
     let wait = Durations::of(first.waits?)?;
     let sum: f64 = all.iter().map(time).sum();
+    let inside = first.separate == Some(false);
+    let exported = exported(w);
     let device = first.writes.filter(|h| h.count() > 0).and_then(|commits| {
         let mut devices: HashMap<&str, (f64, f64)> = HashMap::new();
         for ([device, op], h) in histograms(w, &f::BLOCK_DEVICE) {
@@ -56,15 +63,28 @@ pub(crate) fn log(w: &Window) -> Option<MeasuredLog> {
         // The log's device is busy while the log is written. A separate one is busy with little else.
         let busy = commits.sum;
         let near = |sum: f64| (sum / busy).ln().abs();
-        let (name, (n, sum)) = devices
-            .into_iter()
-            .filter(|(_, (n, _))| *n > 0.0)
-            .min_by(|a, b| near(a.1.1).total_cmp(&near(b.1.1)))?;
+        devices.retain(|_, (n, sum)| *n > 0.0 && *sum > 0.0);
+        // The only device below exports has the log, if that is not on a device of its own. Data that are written beside it keep the
+        // device busier than the log does.
+        let only = || {
+            let mut below = devices.iter().filter(|(name, _)| match &exported {
+                Some(all) => all.contains(**name),
+                None => true,
+            });
+            let one = below.next().filter(|_| below.next().is_none());
+            one.map(|(name, all)| (*name, *all))
+        };
+        let nearest = || {
+            let all = devices.iter().map(|(name, all)| (*name, *all));
+            all.min_by(|a, b| near(a.1.1).total_cmp(&near(b.1.1)))
+                .filter(|(_, (_, sum))| near(*sum) < SAME_DEVICE)
+        };
+        let (name, (n, sum)) = (inside.then(only).flatten()).or_else(nearest)?;
         let mean = sum / n;
         let path = (busy / commits.count() as f64 / mean + 0.15)
             .floor()
             .max(1.0);
-        (near(sum) < 0.7).then(|| (name.to_owned(), mean, path))
+        Some((name.to_owned(), mean, path))
     });
     Some(MeasuredLog {
         fs: first.fs.into(),
@@ -75,6 +95,7 @@ pub(crate) fn log(w: &Window) -> Option<MeasuredLog> {
         wait,
         commit: first.writes.and_then(Durations::of),
         device,
+        inside,
         others: 1.0 - time(first) / sum.max(1e-12),
     })
 }

@@ -166,6 +166,95 @@ fn a_faster_log_serves_each_commit_sooner() {
     );
 }
 
+fn disks_of(seconds: f64) -> Change {
+    Change {
+        disk_seconds: Some(seconds),
+        ..Change::default()
+    }
+}
+
+/// The server of [`ext4`] with another file system, whose log lies on the disk of the export. WRITEs sleep for that disk, too, which data
+/// keep busier than the log does.
+fn log_inside(fs: &str, disks: &[&str]) -> Window {
+    let of = ext4(8);
+    let n = of.rate * SECONDS;
+    let mut w = of.window();
+    w.delta = without(&w.delta, f::BLOCK_DEVICE.info.name);
+    w.delta = without(&w.delta, f::LOG_SEPARATE.info.name);
+    let json = serde_json::to_string(&w.delta).unwrap();
+    w.delta = serde_json::from_str(&json.replace("\"ext4\"", &format!("\"{fs}\""))).unwrap();
+    w.delta.gauge(&f::LOG_SEPARATE, [fs, "dm-0"], 0.0);
+    w.delta
+        .counter(&f::OP_PHASE, ["3", "write", "disk"], 0.0001 * n);
+    for disk in disks {
+        w.delta.gauge(&f::EXPORT_DEVICE, ["/srv", disk], 1.0);
+        let writes = times(&f::BLOCK_DEVICE, 6000, 0.008);
+        w.delta.histogram(&f::BLOCK_DEVICE, [disk, "write"], writes);
+    }
+    w
+}
+
+#[test]
+fn a_log_on_the_data_disk_becomes_faster_with_that_disk() {
+    for fs in ["btrfs", "xfs", "ext4"] {
+        let p = predict(&log_inside(fs, &["sda"]), &disks_of(0.002)).unwrap();
+        times_as_many(&p, 2.5, 5.0);
+        let said = |a: &String| {
+            a.contains("the log lies on sda") && a.ends_with("and becomes faster with it")
+        };
+        assert!(p.assumptions.iter().any(said), "{fs}: {:?}", p.assumptions);
+        let ranked = plausible(&log_inside(fs, &["sda"])).unwrap();
+        let disks = ranked
+            .iter()
+            .find(|p| p.part() == Some(Part::Disk))
+            .unwrap();
+        assert!(disks.gain > 2.0, "{fs}: {disks:?}");
+        // btrfs has its log there for good.
+        let has_log = ranked.iter().any(|p| p.part() == Some(Part::Log));
+        assert_eq!(has_log, fs != "btrfs", "{fs}");
+    }
+}
+
+#[test]
+fn a_log_on_one_of_several_disks_gives_no_prediction_of_disks() {
+    let w = log_inside("btrfs", &["sda", "sdb"]);
+    let refused = predict(&w, &disks_of(0.002)).unwrap_err();
+    assert!(matches!(refused, Refusal::SharedDisks(_)), "{refused:?}");
+    // The other changes are ranked.
+    assert!(!plausible(&w).unwrap().is_empty());
+    let log = Change {
+        log_seconds: Some(0.001),
+        ..Change::default()
+    };
+    let refused = predict(&log_inside("btrfs", &["sda"]), &log).unwrap_err();
+    assert!(matches!(refused, Refusal::NoLogDevice(_)), "{refused:?}");
+    assert!(refused.to_string().contains("give --disk"), "{refused}");
+}
+
+/// 24 clients whose pauses are 1 % of the time between two of their requests, as long as they wait for one thread.
+#[test]
+fn pauses_that_waits_for_a_thread_hide_are_in_the_interval() {
+    let starved = ext4(1);
+    let p = predict(&starved.window(), &threads(28)).unwrap();
+    let cycle = starved.cycle;
+    // Each client pauses for this time after each reply, at most.
+    let unseen = cycle * (f64::from(28_u32) / (starved.rate * SECONDS)).max(0.01);
+    let slowest = 28.0 / (0.0324 + unseen);
+    assert!(
+        p.rate.low <= slowest && slowest < p.rate.after,
+        "{slowest} {p:?}"
+    );
+}
+
+#[test]
+fn threads_shorten_the_wait_for_a_thread_and_nothing_else() {
+    let w = ext4(4).window();
+    let p = predict(&w, &threads(64)).unwrap();
+    // A request is in a thread for 0.0324 s of its 0.227 s in the server.
+    assert!(p.residence.low >= 0.95 * 0.0324, "{:?}", p.residence);
+    assert!(p.residence.low <= p.residence.after, "{:?}", p.residence);
+}
+
 #[test]
 fn what_is_worth_most_comes_first() {
     let all = plausible(&ext4(4).window()).unwrap();

@@ -4,4 +4,5 @@ pub(crate) mod frame;
 mod page;
 pub(crate) mod ticks;
 
-pub(crate) use page::{document, quoted};
+pub use page::document;
+pub(crate) use page::quoted;

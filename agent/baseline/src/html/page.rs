@@ -6,7 +6,7 @@ use nfscope_text::console::steers;
 const STYLE: &str = include_str!("style.css");
 
 /// Page with this title around its content. It has no scripts and loads no other file.
-pub(crate) fn document(title: &str, content: &Markup) -> String {
+pub fn document(title: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::connections::Connections;
 use crate::export_io::ExportIo;
+use crate::log_bytes;
 use crate::long_waits::long_waits;
 use crate::put_off::{Denied, NlmClient, PutOff, Retrying};
 use crate::recalls::{Layouts, Recalls};
@@ -119,6 +120,7 @@ impl Breakdown {
                 .map(|(_, n)| n)),
             zfs_throttle: named_waits(w, &f::ZFS_THROTTLE),
             logs: logs(w),
+            log_bytes: log_bytes::by_log(w),
             disks: disks(w),
             clients: clients(w),
             connections: Connections::of(w),
@@ -201,6 +203,7 @@ impl Breakdown {
         }
         for (_, h) in histograms(w, &f::IO_SIZE).filter(|([_, op], _)| *op == "read") {
             self.reads += h.count() as f64;
+            self.read_bytes += h.sum;
             let tiny = (0..h.counts.len()).take_while(|i| h.scheme.upper(*i) <= TINY_READ_BYTES);
             self.tiny_reads += sum(tiny.map(|i| h.counts[i] as f64));
         }
@@ -343,6 +346,7 @@ fn clients(w: &Window) -> Vec<Client> {
             ops: client.ops,
             requests: (w.delta.value(&f::CLIENT_REQUESTS, [client.name])).filter(|n| n.is_finite()),
             seconds: client.seconds.unwrap_or(0.0),
+            written: count(w.delta.value(&f::CLIENT_IO_BYTES, [client.name, "write"])),
             reply: replies.get(&[client.name]).copied(),
             min_rtt: client.min_rtt,
             sequenced: slots_of(w, client.name, "free") + slots_of(w, client.name, "full"),

@@ -1,11 +1,12 @@
 //! Evidence that several rules give, and its wording.
 
 use crate::attribution::slowest_disk;
-use crate::breakdown::{Breakdown, Op};
+use crate::breakdown::{Breakdown, Op, part, sum};
 use crate::by_client::Mostly;
+use crate::group;
 use crate::long_waits::long_waits;
 use crate::rules::context::Context;
-use crate::thresholds::{BUSY_CPU_IDLE, LONG_WAIT_SECONDS};
+use crate::thresholds::{BUSY_CPU_IDLE, LONG_PART, LONG_WAIT_SECONDS};
 use nfscope_model::finding::Evidence;
 use nfscope_model::held_request::STUCK_SECONDS;
 use nfscope_model::{Histogram, Info, family as f};
@@ -117,6 +118,28 @@ pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
         seconds(mean)
     );
     Some(evidence(&f::BLOCK_DEVICE.info, mean, None, text))
+}
+
+/// Clients that wrote most of what fills the disks, where one of several stands out, or a group of them does. Clients that wait for it may
+/// be others.
+pub fn who_fills(b: &Breakdown) -> Option<Evidence> {
+    let all = sum(b.clients.iter().map(|c| c.written));
+    let mut parts: Vec<_> = (b.clients.iter())
+        .map(|c| (c.name.as_str(), part(c.written, all)))
+        .filter(|(_, part)| *part > 0.0)
+        .collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let [(first, most), _, ..] = parts[..] else {
+        return None;
+    };
+    let (who, share) = match group::leading(&parts) {
+        Some(group) if group.names.len() == group.of => return None,
+        Some(group) => (group.words(), group.share),
+        None if most >= LONG_PART => (format!("client {first} has {}", percent(most)), most),
+        None => return None,
+    };
+    let text = format!("{who} of the {} that clients wrote", bytes(all));
+    Some(evidence(&f::CLIENT_IO_BYTES.info, share, None, text))
 }
 
 /// The idle part of the CPUs' time.

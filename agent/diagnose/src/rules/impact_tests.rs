@@ -158,7 +158,7 @@ fn eight_threads(server: &Server) -> Diagnosis {
         length: Duration::from_secs(10),
         delta,
     };
-    evaluate_breakdown(&window, &Breakdown::of(&window), &[])
+    evaluate_breakdown(&window, &Breakdown::of(&window), &[], None)
 }
 
 /// A wait for a lock counts as a wait for what the lock's holder waits for.

@@ -101,6 +101,8 @@ pub fn server_state(b: &Breakdown) -> Vec<String> {
 pub const IN_GRACE: &str = "the server is in its grace period: opens of NFSv4 and requests for locks are told to come again";
 
 #[cfg(test)]
+mod advice_tests;
+#[cfg(test)]
 mod bad_rpcs_tests;
 #[cfg(test)]
 mod by_client_tests;
@@ -108,6 +110,8 @@ mod by_client_tests;
 mod connection_tests;
 #[cfg(test)]
 mod impact_tests;
+#[cfg(test)]
+mod normal_tests;
 #[cfg(test)]
 mod other_wait_tests;
 #[cfg(test)]
@@ -123,6 +127,6 @@ mod session_tests;
 #[cfg(test)]
 mod storage_tests;
 #[cfg(test)]
-mod test_server;
+pub(crate) mod test_server;
 #[cfg(test)]
 mod unseen_arrival_tests;

@@ -1,9 +1,10 @@
 //! `slow_disk`: operations wait for block I/O outside the log, and the waits or the devices are slow on average.
 
 use crate::attribution::longest_wait;
+use crate::breakdown::{mean, part};
 use crate::export_io::ExportIo;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent, slowest_device};
+use crate::rules::evidence::{NO_PHASES, bytes, evidence, percent, slowest_device, who_fills};
 use crate::rules::other_waits::{behind_evidence, or_behind};
 use crate::thresholds::{FOREIGN_READ, FOREIGN_WRITE, SLOW_DISK_SECONDS};
 use nfscope_model::family as f;
@@ -74,17 +75,85 @@ fn advice(context: &Context) -> Vec<String> {
         all.push(foreign_advice(context, "reads"));
     }
     if !is(&WRITES) && !read && !written {
-        all.push(
-            "for reads: more memory for the page cache (or ARC), a read cache, or faster disks"
-                .into(),
-        );
+        all.push(for_reads(context));
     }
     if !is(&READS) && !written {
         all.push(
             "for writes: check which disk is slow, and whether another program uses it".into(),
         );
     }
+    let bytes = bytes_for_writes(context);
+    if bytes.is_some_and(|bytes| bytes.read >= MUCH_READ) {
+        all.push(
+            "the devices are read before they are written: a RAID with parity does so for parts of a stripe, and a file system for parts of \
+             a block. Larger WRITEs, and programs that write whole stripes, avoid that (queue/optimal_io_size in /sys/block)"
+                .into(),
+        );
+    }
     all
+}
+
+/// Part of what is read that was in memory not long before, from which on memory is short, and below which it is not.
+const OFTEN_AGAIN: f64 = 0.5;
+const SELDOM_AGAIN: f64 = 0.1;
+/// Bytes read from the devices for each byte that clients write, from which on there is advice.
+const MUCH_READ: f64 = 0.5;
+/// Least bytes in a window for a ratio.
+const MIN_BYTES: f64 = 1024.0 * 1024.0;
+
+/// The part of what was read that the page cache had dropped not long before; `None` where that is not known, as for the cache of ZFS.
+fn read_again(context: &Context) -> Option<f64> {
+    let io = context
+        .breakdown
+        .export_io
+        .filter(|io| io.read >= MIN_BYTES)?;
+    let is_zfs = context.breakdown.logs.iter().any(|l| l.fs == "zfs");
+    let cache = context.observed.page_cache.filter(|_| !is_zfs)?;
+    Some(cache.again(io.read))
+}
+
+/// Advice for reads, by the state of the page cache.
+fn for_reads(context: &Context) -> String {
+    match read_again(context) {
+        Some(again) if again >= OFTEN_AGAIN => {
+            "for reads: more memory for the page cache, which drops what is read again; or faster disks"
+        }
+        Some(again) if again < SELDOM_AGAIN => {
+            "for reads: faster disks, or more of them. More memory for the page cache saves few of these reads"
+        }
+        _ => "for reads: more memory for the page cache (or ARC) if that drops what is read again, a read cache, or faster disks",
+    }
+    .to_owned()
+}
+
+/// State of the page cache, where reads wait.
+fn page_cache(context: &Context) -> Option<Evidence> {
+    let again = read_again(context)?;
+    let cache = context.observed.page_cache?;
+    let text = format!(
+        "{} of what was read from the devices of exports had been in the page cache not long before; {} of memory is free",
+        percent(again),
+        percent(part(cache.free, cache.total))
+    );
+    Some(evidence(&f::BLOCK_BYTES.info, again, None, text))
+}
+
+/// Bytes of devices for each byte that clients write.
+#[derive(Clone, Copy)]
+struct ForWrites {
+    read: f64,
+    written: f64,
+}
+
+/// Bytes that the devices of exports read and write for each byte that clients write, where WRITEs wait. What clients read is left out.
+fn bytes_for_writes(context: &Context) -> Option<ForWrites> {
+    let b = context.breakdown;
+    let io = b.export_io.filter(|_| b.write_bytes >= MIN_BYTES)?;
+    let (op, _) = longest_wait(b, |p| p.disk)?;
+    WRITES.contains(&op.op.as_str()).then(|| ForWrites {
+        read: mean((io.read - b.read_bytes).max(0.0), b.write_bytes),
+        written: mean(io.written, b.write_bytes),
+    })
 }
 
 /// How to find who else uses the disks.
@@ -153,5 +222,22 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
     all.extend(behind_evidence(context, Kind::SlowDisk));
     all.extend(slowest_device(context.breakdown));
     all.extend(whose(context));
+    if READS.contains(&op.op.as_str()) {
+        all.extend(page_cache(context));
+    }
+    if let Some(ForWrites { read, written }) = bytes_for_writes(context) {
+        let text = format!(
+            "for each byte that clients write, the devices of exports write {written:.1} bytes and read {read:.1}, without what clients read"
+        );
+        all.push(evidence(&f::BLOCK_BYTES.info, written, None, text));
+    }
+    // READs wait behind what others write, too.
+    if context
+        .breakdown
+        .export_io
+        .is_some_and(|io| io.written > io.read)
+    {
+        all.extend(who_fills(context.breakdown));
+    }
     all
 }

@@ -2,7 +2,8 @@
 //! long writes, too.
 
 use crate::attribution::{io_behind_log_is_known, log_in_use, slow_intent_log, waits_are_long};
-use crate::breakdown::{Breakdown, Log, part};
+use crate::breakdown::{Breakdown, Log, part, sum};
+use crate::log_bytes::LogBytes;
 use crate::long_waits::long_waits;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{NO_PHASES, evidence, percent, tail};
@@ -15,6 +16,10 @@ use nfscope_text::units::seconds;
 const INDIRECT_RATIO: f64 = 0.1;
 /// Part of the bytes that bypass the log device, from which on the log counts as not written there.
 const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
+/// Commits that clients ask for, for each WRITE, below which they make no fsync to speak of.
+const ASKED_RATIO: f64 = 0.1;
+/// Part of the commits from which on they are mostly of one type.
+const MOSTLY_RATIO: f64 = 0.5;
 /// A smaller part of request time is not told.
 const TOLD_SHARE: f64 = 0.01;
 /// Where fewer of the waits are long, their number is told.
@@ -48,9 +53,11 @@ pub fn rule(context: &Context) -> RuleResult {
                 "waits for the journal or intent log are not measured on this host; `nfscope check` shows why"
                     .into()
             }
-            (_, Some(_), _) => format!(
-                "waits for the journal or intent log are {} of request time",
-                percent(share)
+            (_, Some(l), _) => format!(
+                "waits for the journal or intent log are {} of request time, {} each on average: {:.2} requests wait for it at a time",
+                percent(share),
+                seconds(l.waits.mean().unwrap_or(0.0)),
+                b.rate(waited)
             ),
             (_, None, Some(l)) if l.waits.count() as f64 >= MIN_COUNT => format!(
                 "a wait for the journal or intent log takes {} on average{}{}",
@@ -125,6 +132,21 @@ fn evidence_for(context: &Context, log: &Log) -> Vec<Evidence> {
         );
         all.push(evidence(&f::OP_PHASE.info, share, None, text));
     }
+    let bytes = context.breakdown.bytes_of(log);
+    if let Some(bytes) = bytes.filter(|_| sync_always(context.breakdown, log)) {
+        let text = format!(
+            "{} of the commits of pool {} are for datasets with sync=always ({}), whatever their clients asked for",
+            percent(bytes.of_always()),
+            log.volume,
+            bytes.always_datasets.join(", ")
+        );
+        all.push(evidence(
+            &f::ZFS_COMMITS.info,
+            bytes.of_always(),
+            None,
+            text,
+        ));
+    }
     let disk = context.share(context.attribution.disk_behind_log);
     if disk >= TOLD_SHARE {
         let text = format!(
@@ -160,8 +182,12 @@ fn use_of(b: &Breakdown, log: &Log) -> Option<String> {
 }
 
 fn location(context: &Context, log: &Log) -> String {
-    let past = past_log_device(context, log);
+    let past_device = log_past_device(context.breakdown, log);
+    let past = past_log_device(context, log).max(past_device);
     match log.separate {
+        Some(true) if past_device >= 1.0 => {
+            " (past its log device, which took none of the bytes)".into()
+        }
         Some(true) if past > INDIRECT_RATIO => {
             format!(" (past its log device for {} of the bytes)", percent(past))
         }
@@ -169,6 +195,12 @@ fn location(context: &Context, log: &Log) -> String {
         Some(false) => " (on the data device)".into(),
         None => String::new(),
     }
+}
+
+/// The part of a log's own bytes that did not go to its log device, which is offline, full or too small.
+fn log_past_device(b: &Breakdown, log: &Log) -> f64 {
+    let bytes = b.bytes_of(log).filter(|_| log.separate == Some(true));
+    bytes.map_or(0.0, LogBytes::past_log_device)
 }
 
 /// The part of the committed bytes that a pool writes past its log device.
@@ -184,7 +216,23 @@ fn past_log_device(context: &Context, log: &Log) -> f64 {
     }
 }
 
+/// Returns true if most commits are those of datasets with `sync=always`, and clients asked for less than half of them.
+fn sync_always(b: &Breakdown, log: &Log) -> bool {
+    let is = |bytes: &LogBytes| {
+        let asked = asked_commits(b).is_some_and(|asked| asked < MOSTLY_RATIO * bytes.always);
+        bytes.of_always() >= MOSTLY_RATIO && asked
+    };
+    b.bytes_of(log).is_some_and(is)
+}
+
+/// Commits that clients asked for, by stable WRITEs and by COMMITs; `None` where the stability of WRITEs is not known.
+fn asked_commits(b: &Breakdown) -> Option<f64> {
+    let commits = sum(b.ops_named(&["commit"]).map(|o| o.count));
+    (!b.lacks(&f::WRITE.info)).then_some(b.stable_writes + commits)
+}
+
 fn advice_for(context: &Context, log: &Log) -> Vec<String> {
+    let b = context.breakdown;
     let separate_log = match log.fs.as_str() {
         "zfs" => format!(
             "add a log device to the pool: zpool add {} log mirror DEVICE DEVICE (SSDs with power-loss protection)",
@@ -206,7 +254,25 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             percent(past)
         ));
     }
-    if past <= MOSTLY_INDIRECT_RATIO {
+    let past_device = log_past_device(b, log);
+    if past_device > INDIRECT_RATIO {
+        all.push(format!(
+            "{} of the log's bytes went to the pool's own disks, and not to its log device: zpool status {} shows a log device that is \
+             offline, zpool iostat -v {} one that is full; make it work, or larger",
+            percent(past_device),
+            log.volume,
+            log.volume
+        ));
+    }
+    all.extend(sync_always(b, log).then(|| {
+        let datasets = b.bytes_of(log).map(|bytes| bytes.always_datasets.join(" "));
+        format!(
+            "sync=always makes WRITEs wait that no client wants durable at once; where what clients ask for is enough: \
+             zfs set sync=standard {}",
+            datasets.filter(|names| !names.is_empty()).unwrap_or_else(|| "DATASET".to_owned())
+        )
+    }));
+    if past <= MOSTLY_INDIRECT_RATIO && past_device <= MOSTLY_INDIRECT_RATIO {
         all.push(match log.separate {
             Some(true) => "check the separate log device on the disks dashboard; a device with power-loss protection needs \
                            no time for a flush"
@@ -214,8 +280,11 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             _ => separate_log,
         });
     }
-    let commits = context.breakdown.op_with_most(|p| p.log.unwrap_or(0.0));
-    if commits.is_some_and(|(op, _)| matches!(op.op.as_str(), "write" | "commit")) {
+    let commits = b.op_with_most(|p| p.log.unwrap_or(0.0));
+    let of_data = commits.is_some_and(|(op, _)| matches!(op.op.as_str(), "write" | "commit"));
+    // Clients that ask for no data to be durable make no fsync either.
+    let ask = asked_commits(b).is_none_or(|asked| asked >= ASKED_RATIO * b.writes);
+    if of_data && ask && !sync_always(b, log) {
         all.push("make clients commit more data at once: larger writes, fewer fsyncs".into());
     }
     all

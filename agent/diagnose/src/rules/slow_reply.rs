@@ -1,6 +1,7 @@
 //! `slow_reply`: threads that send replies wait for the client or the network.
 
 use crate::breakdown::{Client, mean, part, sum};
+use crate::group;
 use crate::rules::context::{Context, RuleResult};
 use crate::rules::evidence::{evidence, percent};
 use crate::thresholds::LONG_WAIT_SECONDS;
@@ -84,15 +85,26 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     let limit = Some(LONG_WAIT_SECONDS);
     let mut all = vec![evidence(&f::RPC_PHASE.info, each, limit, text)];
     let by_time = by_time(context);
-    let mut late = by_time.iter().filter(|(_, s)| *s >= NAMED_SHARE).peekable();
-    if let (None, Some((first, share))) = (late.peek(), by_time.first()) {
-        let text = format!(
-            "the time of sending replies is that of {}, of which none has a quarter: {} has most, {}",
-            many(by_time.len() as f64, "client"),
-            first.name,
-            percent(*share)
-        );
+    let late: Vec<_> = by_time.iter().filter(|(_, s)| *s >= NAMED_SHARE).collect();
+    let parts: Vec<_> = by_time.iter().map(|(c, s)| (c.name.as_str(), *s)).collect();
+    // A client is not named alone where others are like it.
+    let group = group::leading(&parts).filter(|group| group.names.len() > late.len());
+    if let (true, Some((first, share))) = (late.is_empty() || group.is_some(), by_time.first()) {
+        let text = match group {
+            Some(group) => format!(
+                "of the time of sending replies {}{}",
+                group.words(),
+                round_trips(&by_time[..group.names.len()])
+            ),
+            None => format!(
+                "the time of sending replies is that of {}, of which none has a quarter: {} has most, {}",
+                many(by_time.len() as f64, "client"),
+                first.name,
+                percent(*share)
+            ),
+        };
         all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, *share, None, text));
+        return all;
     }
     for (client, share) in late {
         let text = format!(
@@ -106,6 +118,29 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
         all.push(evidence(&f::CLIENT_REPLY_SECONDS.info, *share, None, text));
     }
     all
+}
+
+/// Text about the round trips of a group of clients; empty if those of some are not known.
+fn round_trips(clients: &[(&Client, f64)]) -> String {
+    let all: Option<Vec<_>> = clients.iter().map(|(c, _)| c.min_rtt).collect();
+    let Some(all) = all else {
+        return String::new();
+    };
+    let shortest = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let longest = all.iter().copied().fold(0.0, f64::max);
+    if longest < NEAR_SECONDS {
+        return format!(
+            "; their shortest round trips are {} or less, so the clients themselves read slowly",
+            seconds(longest)
+        );
+    }
+    match shortest >= LONG_ROUND_TRIP_SECONDS {
+        true => format!(
+            "; their shortest round trips are {} or more: the network is part of the delay",
+            seconds(shortest)
+        ),
+        false => String::new(),
+    }
 }
 
 /// Text about a client's round trip and its replies.

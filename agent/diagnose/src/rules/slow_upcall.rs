@@ -18,6 +18,8 @@ use nfscope_text::units::seconds;
 const TRACKER: &str = "nfsdcld or nfsdcltrack";
 /// Least part of the waiting from which on a daemon is named.
 const NAMED_PART: f64 = 0.1;
+/// Questions with a smaller part of the waiting are no evidence.
+const TOLD_PART: f64 = 0.01;
 /// Most kinds of answers that are described.
 const NAMED: usize = 3;
 
@@ -28,6 +30,7 @@ pub fn rule(context: &Context) -> RuleResult {
     let known = b.rare_known
         && !b.not_attached.contains("upcall")
         && (upcall_seconds(b) == 0.0 || !b.lacks(&f::UPCALL_WAIT.info));
+    let asked = sum(b.upcalls.iter().map(|u| u.waits.sum));
     let deferred = if slow { deferred_seconds(b) } else { 0.0 };
     let share = part(attribution.upcall + deferred, b.residence + deferred);
     RuleResult {
@@ -53,6 +56,7 @@ pub fn rule(context: &Context) -> RuleResult {
             .upcalls
             .iter()
             .take(NAMED)
+            .filter(|u| part(u.waits.sum, asked) >= TOLD_PART)
             .filter_map(of_one)
             .chain(behind_evidence(context, Kind::SlowUpcall))
             .chain(deferred_evidence(b, deferred))
@@ -149,7 +153,7 @@ fn advice(b: &Breakdown) -> Vec<String> {
     }
     if asked(TRACKER) {
         all.push(
-            "look at the disk below /var/lib/nfs, on which each new client is stored (nfsdcld, nfsdcltrack)"
+            "look at what nfsdcld or nfsdcltrack waits for: the disk below /var/lib/nfs, on which each new client is stored, or a CPU"
                 .into(),
         );
     }

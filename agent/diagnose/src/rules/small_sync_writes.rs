@@ -1,6 +1,6 @@
 //! `small_sync_writes`: most requests are WRITEs or COMMITs that make few bytes durable. They are not slow, only many.
 
-use crate::attribution::io_behind_log_is_known;
+use crate::attribution::{io_behind_log_is_known, slowness_of_disks_is_known};
 use crate::breakdown::{Breakdown, mean, part, sum};
 use crate::by_client::{self, Mostly};
 use crate::rules::context::{Context, RuleResult};
@@ -13,6 +13,9 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 
 /// Least number of COMMITs per unstable WRITE from which on these WRITEs count as synchronous, too.
 const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
+
+/// Shares that are printed alike.
+const LITTLE_SHARE: f64 = 0.005;
 
 /// Requests that make data durable.
 struct SyncWrites {
@@ -53,8 +56,10 @@ impl SyncWrites {
 pub fn rule(context: &Context) -> RuleResult {
     let b = context.breakdown;
     let sync = SyncWrites::of(b);
-    let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
-    let share = context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio);
+    let share = share_of(context, &sync);
+    let disk_is_known = slowness_of_disks_is_known(b)
+        || share >= BEGIN_SHARE
+        || share_if_disks_are_quick(context, &sync) - share < LITTLE_SHARE;
     let is_active = context.active.contains(&Kind::SmallSyncWrites);
     let of_all = sync.of_requests >= SYNC_RATIO;
     let one = one_client(context, &sync, is_active).filter(|_| !of_all);
@@ -64,7 +69,6 @@ pub fn rule(context: &Context) -> RuleResult {
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
     let written = b.ops_named(&["write"]).any(|o| o.count > 0.0);
     // The share is that of the time without a slow log or disk, which must be told apart.
-    let disk_is_known = b.export_devices.is_some() || context.attribution.disk == 0.0;
     let known = !written || measured && disk_is_known && io_behind_log_is_known(b);
     RuleResult {
         kind: Kind::SmallSyncWrites,
@@ -108,10 +112,34 @@ pub fn rule(context: &Context) -> RuleResult {
                     false => String::new(),
                 }
             ),
-            false if sync.flushes > 0.0 => "almost no data had to be durable at once".into(),
+            false if sync.flushes > 0.0 => format!(
+                "{:.0} stable WRITEs and COMMITs are too few to judge: {MIN_COUNT} or more are judged",
+                sync.flushes
+            ),
             false => "no data had to be durable at once".into(),
         },
     }
+}
+
+/// Part of residence that synchronous WRITEs and COMMITs take without waiting for something slow.
+fn share_of(context: &Context, sync: &SyncWrites) -> f64 {
+    let b = context.breakdown;
+    let cost = |op: &str| sum((b.ops_named(&[op])).map(|o| context.attribution.unattributed(o)));
+    context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio)
+}
+
+/// Same part of residence if none of the slow devices belongs to an export: the largest that it can be where the devices of exports are not known.
+fn share_if_disks_are_quick(context: &Context, sync: &SyncWrites) -> f64 {
+    let mut attribution = context.attribution.clone();
+    attribution.disk = 0.0;
+    attribution.behind.remove(&Kind::SlowDisk);
+    let quick = Context {
+        breakdown: context.breakdown,
+        attribution: &attribution,
+        active: context.active,
+        observed: context.observed,
+    };
+    share_of(&quick, sync)
 }
 
 /// A client that mostly writes synchronously. The stability of WRITEs is not counted by client, so that of all WRITEs is used.
@@ -139,6 +167,10 @@ fn faster_log(b: &Breakdown) -> Option<String> {
     let logs = sum(b.logs.iter().map(|l| l.waits.count() as f64));
     let each = mean(sum(b.logs.iter().map(|l| l.waits.sum)), logs);
     let of_all = part(waits?, b.residence);
+    // A wait for a journal is for the rest of one write and for the next one, so that a fast device has waits of twice its time.
+    let writes = b.logs.iter().filter_map(|l| l.writes_in_turn()?.mean());
+    let write = writes.reduce(f64::max).unwrap_or(each);
+    let each = each.min(write);
     match each < SLOW_LOG_SECONDS / 2.0 || of_all < BEGIN_SHARE {
         true => None,
         false => {

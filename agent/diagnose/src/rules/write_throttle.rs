@@ -3,7 +3,7 @@
 
 use crate::breakdown::NamedWaits;
 use crate::rules::context::{Context, RuleResult};
-use crate::rules::evidence::{evidence, slowest_device};
+use crate::rules::evidence::{evidence, slowest_device, who_fills};
 use crate::rules::known_wait::{self, KnownWait};
 use nfscope_model::family as f;
 use nfscope_model::finding::{Evidence, Kind};
@@ -66,5 +66,6 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
     if all.is_empty() {
         all.extend(slowest_device(context.breakdown));
     }
+    all.extend(who_fills(context.breakdown));
     all
 }

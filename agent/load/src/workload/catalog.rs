@@ -2,6 +2,7 @@
 
 use nfscope_text::suggest::nearest;
 use std::fmt::Write;
+use std::io::Read;
 
 const FILES: [(&str, &str); 9] = [
     ("fileserver", include_str!("../../workloads/fileserver.fio")),
@@ -75,11 +76,14 @@ pub fn all() -> impl Iterator<Item = Workload> {
         .map(|(name, job_file)| Workload { name, job_file })
 }
 
-/// The workload of that name.
+/// The workload of that name, or of the job file whose path ends with `.fio`: one that `nfscope trace fit` wrote.
 ///
 /// # Errors
 /// When there is none, with the nearest.
 pub fn named(name: &str) -> Result<Workload, String> {
+    if name.ends_with(".fio") {
+        return of_file(name);
+    }
     all().find(|w| w.name == name).ok_or_else(|| {
         let known = all().map(|w| w.name);
         format!(
@@ -87,6 +91,36 @@ pub fn named(name: &str) -> Result<Workload, String> {
             nearest(name, known, |w| format!("`{w}`"))
         )
     })
+}
+
+/// Largest job file, in bytes.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// The workload of a job file that describes itself as the built-in ones do. Its text stays until the process ends.
+fn of_file(path: &str) -> Result<Workload, String> {
+    let file = std::fs::File::open(path).map_err(|e| format!("{path}: {e}"))?;
+    let mut text = String::new();
+    let read = file.take(LARGEST_FILE).read_to_string(&mut text);
+    read.map_err(|e| format!("{path}: {e}"))?;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.strip_suffix(".fio").unwrap_or(name);
+    // The name becomes that of a directory, and of a label.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!(
+            "{path}: the name may have letters, digits, - and _ before .fio"
+        ));
+    }
+    let workload = Workload {
+        name: String::leak(name.to_owned()),
+        job_file: String::leak(text),
+    };
+    match SizeName::ALL.iter().all(|s| workload.size(*s).is_some()) {
+        true => Ok(workload),
+        false => Err(format!(
+            "{path}: no lines `# Size:` for small, medium and large; fix: write the file by `nfscope trace fit`"
+        )),
+    }
 }
 
 impl SizeName {
@@ -233,6 +267,30 @@ pub fn list() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_file_outside_of_the_catalog_must_describe_its_sizes() {
+        let directory = std::env::temp_dir().join(format!("nfscope-jobs-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("like.fio");
+        let mail = named("mail").unwrap();
+        std::fs::write(&path, mail.job_file).unwrap();
+        let like = named(path.to_str().unwrap()).unwrap();
+        assert_eq!((like.name, like.job_file), ("like", mail.job_file));
+        std::fs::write(&path, "[global]\n").unwrap();
+        assert!(
+            named(path.to_str().unwrap())
+                .unwrap_err()
+                .contains("# Size:")
+        );
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert!(
+            named("/none/such.fio")
+                .unwrap_err()
+                .contains("/none/such.fio")
+        );
+        assert!(named("a b.fio").is_err());
+    }
 
     #[test]
     fn every_job_file_says_what_it_is() {

@@ -1,4 +1,4 @@
-//! `nfscope agent`: bind, attach, serve, reload, stop.
+//! `nfscope agent`: binds its addresses, attaches the probes, serves, reloads and stops.
 
 pub mod config;
 pub mod replay;
@@ -29,11 +29,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs until SIGTERM or SIGINT. On SIGHUP `reread` gives the settings anew. `start` makes the source; it runs on a thread of its
-/// own, so that a signal is answered at once however long attaching takes.
+/// Runs the agent until SIGTERM or SIGINT. On SIGHUP, `reread` returns the new settings. `start` creates the source on a thread of its own,
+/// because attaching takes seconds, and signals are handled meanwhile.
 ///
 /// # Errors
-/// When the address cannot be bound, or the source leaves nothing to measure.
+/// When an address cannot be bound, or nothing can be measured.
 pub fn run(
     settings: Settings,
     reread: impl Fn() -> Result<Settings, config::Error> + Send + Sync + 'static,
@@ -41,7 +41,7 @@ pub fn run(
 ) -> anyhow::Result<()> {
     console::configure(settings.log_level, settings.log_json);
     limits::require()?;
-    // First, so that a second agent says so before it has touched the kernel.
+    // Addresses are bound first: a second agent fails before it changes anything in the kernel.
     let listeners = listeners(&settings)?;
     let addresses: Vec<SocketAddr> = (listeners.iter())
         .map(TcpListener::local_addr)
@@ -52,7 +52,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // Before the probes' thread exists: a signal during attach is already ours.
+    // Signal handlers exist before the probe thread does, so that a signal during attach is handled.
     let (mut term, mut int, hangup) = {
         let _inside = runtime.enter();
         (
@@ -62,13 +62,13 @@ pub fn run(
         )
     };
 
-    // While this thread may still change users.
+    // The HTTP process starts while this thread still has the capability to change users.
     let http = HttpProcess::prepare(listeners)?;
     let (confined, go) = mpsc::channel::<()>();
     let late_attach = settings.source.late_attach;
     let begun = Instant::now();
     let (source, started) = SourceHandle::spawn(move || {
-        // Capabilities belong to a thread: all others have given up their own by now. An error means that the main one has
+        // Capabilities belong to a thread. All others have dropped theirs before `go` is sent. An error means that the main thread has
         // ended.
         go.recv()?;
         let source = start()?;
@@ -79,11 +79,11 @@ pub fn run(
         Ok(source)
     })
     .context("cannot start the thread that owns the probes")?;
-    // This thread opens no more files of the kernel's and loads nothing; it needs no capability in any mode.
+    // The main thread opens no more kernel files and loads no programs, so it needs no capability.
     privileges::drop_all().context("cannot drop the capabilities of the main thread")?;
     let reread = Arc::new(reread);
     let web = readable(&settings, &*reread)?;
-    // Behind that: their threads have no capability either.
+    // Threads for names start after the drop of capabilities, and therefore have none.
     let names = names(&settings)?;
     source.name(names.clone())?;
     if let Some(archive) = (ports.first()).and_then(|port| archive(&settings, *port, names)) {
@@ -109,7 +109,7 @@ pub fn run(
             end = reload(hangup, (settings, protection), reread, &source, &http) => { end?; }
             end = notify::watchdog(&source) => { end?; }
             end = async {
-                // A thread that ended without an error has panicked, and printed why.
+                // A source thread that ends without an error has panicked, and printed the reason.
                 started.await.context(SOURCE_ENDED)??;
                 announce(&addresses, protection);
                 notify::ready();
@@ -118,7 +118,7 @@ pub fn run(
         }
         Ok(())
     });
-    // Threads that wait for a disk or a path end with the process.
+    // Threads that wait for a disk or a path are not joined; they end with the process.
     runtime.shutdown_background();
     end
 }
@@ -128,7 +128,7 @@ fn stopping(signal: &str) {
     notify::stopping();
 }
 
-/// Names of clients and users. A recording has other ones, which this host does not know.
+/// Names of clients and users; none for a recording, whose addresses belong to another site.
 fn names(settings: &Settings) -> anyhow::Result<Names> {
     if settings.replay.is_some() {
         return Ok(Names::default());
@@ -138,7 +138,7 @@ fn names(settings: &Settings) -> anyhow::Result<Names> {
     Ok(Names::start(settings.names.clone(), site))
 }
 
-/// Where the page looks back further than a quarter of an hour. An agent without one measures as well.
+/// History on the disk, for a page that looks back further than 15 minutes; `None` if it is switched off or cannot be opened.
 fn archive(settings: &Settings, port: u16, names: Names) -> Option<Archive> {
     let by_systemd = || {
         let directories = std::env::var_os("STATE_DIRECTORY")?;
@@ -153,13 +153,13 @@ fn archive(settings: &Settings, port: u16, names: Names) -> Option<Archive> {
         .ok()
 }
 
-/// Names of this host.
+/// Names of this host: its host name, and its names in /etc/hosts.
 pub(super) fn own_hosts() -> Vec<String> {
     let names = host_table::read("/etc/hosts").unwrap_or_default();
     http::of_this_host(&nfscope_source::hostname::own_name(), &names)
 }
 
-/// What the process that serves HTTP gets.
+/// Configuration of the HTTP process, as JSON.
 pub(super) fn configuration(
     settings: &Settings,
     web: &WebConfig,
@@ -188,8 +188,8 @@ fn web_config(settings: &Settings) -> anyhow::Result<WebConfig> {
     path.map_or_else(|| Ok(WebConfig::default()), WebConfig::load)
 }
 
-/// The web configuration. Without capabilities, as SIGHUP reads it: what cannot be read then must fail now. The same goes for the
-/// settings.
+/// Reads the settings and the web configuration once without capabilities, as SIGHUP does. An unreadable file fails at the start, not at
+/// the first reload.
 fn readable(
     settings: &Settings,
     reread: impl Fn() -> Result<Settings, config::Error>,
@@ -215,7 +215,7 @@ fn is_denied(error: &anyhow::Error) -> bool {
         })
 }
 
-/// Says where it serves, and who is not kept out.
+/// Prints the URLs that are served, and warnings about clients that are not kept out.
 fn announce(addresses: &[SocketAddr], now: Protection) {
     let scheme = if now.encrypts { "https" } else { "http" };
     for address in addresses {
@@ -226,7 +226,7 @@ fn announce(addresses: &[SocketAddr], now: Protection) {
     }
 }
 
-/// What a web configuration protects from.
+/// Protection that a web configuration provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Protection {
     encrypts: bool,
@@ -245,7 +245,7 @@ impl Protection {
         }
     }
 
-    /// Words for what another one had.
+    /// Kinds of protection that `before` has and this one lacks.
     fn lost(self, before: Protection) -> Vec<&'static str> {
         [
             (before.encrypts && !self.encrypts, "TLS"),
@@ -265,15 +265,16 @@ impl Protection {
     }
 }
 
-/// A file that is being written, or has lost a part, looks like one that protects from less. Such a one opens no agent by itself.
+/// Web configuration that removes protection, and the time of its SIGHUP. A file that is half written looks like this, so that such a
+/// configuration must be confirmed.
 #[derive(Debug, Default)]
 struct Refused(Option<(Vec<u8>, Instant)>);
 
-/// How long a second SIGHUP confirms what the first one would have opened.
+/// Time in which a second SIGHUP confirms a configuration that removes protection.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(300);
 
 impl Refused {
-    /// The reason why these contents must not take the place of what protects from more; `None` where they may.
+    /// Reason to refuse a configuration that removes protection; `None` if it may take effect.
     fn reason(&mut self, before: Protection, now: Protection, contents: Vec<u8>) -> Option<String> {
         let lost = now.lost(before);
         if lost.is_empty() {
@@ -297,7 +298,7 @@ impl Refused {
 const BARE_PASSWORDS: &str =
     "passwords are sent without encryption; tls_server_config of the web configuration encrypts";
 
-/// What an admin may not have wanted, at the start.
+/// Warnings at the start about a configuration that an admin may not have intended.
 fn exposed(addresses: &[SocketAddr], now: Protection) -> Vec<String> {
     let mut all = Vec::new();
     if now.bares_passwords() {
@@ -315,7 +316,7 @@ fn exposed(addresses: &[SocketAddr], now: Protection) -> Vec<String> {
     all
 }
 
-/// What an admin may not have wanted, of a change.
+/// Warnings about protection that a reload removed.
 fn loosened(before: Protection, now: Protection) -> Vec<&'static str> {
     [
         (
@@ -345,7 +346,7 @@ fn listeners(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
         .collect()
 }
 
-/// Takes new settings on SIGHUP, as far as that is possible, and says what came of it. A mistake in them changes nothing.
+/// Reloads the settings on each SIGHUP, and prints the result. An error changes nothing.
 async fn reload(
     mut hangup: Signal,
     (mut running, mut protection): (Settings, Protection),
@@ -355,10 +356,10 @@ async fn reload(
 ) -> anyhow::Result<Infallible> {
     let mut refused = Refused::default();
     while hangup.recv().await.is_some() {
-        // An agent that is still attaching is not ready afterwards, either.
+        // The end of a reload would tell systemd that the agent is ready, which it is not while it attaches.
         let _told = (source.status() != Status::Attaching).then(notify::reloading);
         let reread = reread.clone();
-        // On a thread of its own: a path may hang, and scrapes and signals are answered meanwhile.
+        // A thread of its own reads them: a path may hang, and scrapes and signals must not wait.
         let all = limits::on_a_thread("settings", move || {
             let now = reread()?;
             let web = web_config(&now)?;
@@ -381,7 +382,7 @@ async fn reload(
             continue;
         }
         let changes = changes(&running, &now);
-        // Its certificates may be new where its name is not.
+        // Certificates may be new although their path is not.
         if let Some(path) = &now.web_config {
             say(&format!("SIGHUP: {} is read again", path.display()));
         }
@@ -408,7 +409,7 @@ async fn reload(
         let limits = (now.source.max_clients, now.source.max_exports);
         (running.source.max_clients, running.source.max_exports) = limits;
         source.limit_series(limits.0, limits.1)?;
-        // Behind the answer to the signal: who asks for less wants to know that it was heard.
+        // Printed before the log level changes: an admin who asks for less output sees that it was applied.
         for change in changes.applied {
             say(&format!("SIGHUP: now {change}"));
         }
@@ -422,7 +423,7 @@ async fn reload(
     anyhow::bail!("no more signals can be received")
 }
 
-/// Says how attaching went, and then every change.
+/// Prints the result of attaching, and then every change of a probe's state.
 async fn report(
     mut status: tokio::sync::watch::Receiver<Status>,
     begun: Instant,
@@ -510,7 +511,7 @@ mod tests {
         assert!(refused.reason(CLOSED, OPEN, b"{}".to_vec()).is_some());
         assert_eq!(refused.reason(CLOSED, OPEN, b"{}".to_vec()), None);
         assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
-        // A configuration that protects again takes the question back.
+        // A configuration with full protection cancels the pending confirmation.
         assert_eq!(refused.reason(CLOSED, CLOSED, b"a".to_vec()), None);
         assert!(refused.reason(CLOSED, BARE, b"{}".to_vec()).is_some());
         let certificates = Protection {

@@ -1,4 +1,4 @@
-//! `nfscope agent --replay`: a recording as if it happened now, for demonstrations, tests and support.
+//! `nfscope agent --replay`: serves a recording as if it happened now, for demonstrations, tests and support.
 
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::recording::{Metadata, RecordedWindow};
@@ -6,31 +6,32 @@ use nfscope_baseline::store::Store;
 use nfscope_baseline::window::Merger;
 use nfscope_model::{BreakdownBatch, BreakdownWant, ProbeState, ProbeStatus};
 use nfscope_model::{SlowBatch, SlowFilter, Snapshot};
+use nfscope_serve::service::history::REPLAY;
 use nfscope_source::{Source, clock};
 use nfscope_text::console::say;
 use nfscope_text::units;
 use std::path::Path;
 use std::time::Duration;
 
-/// A recording that is told window by window, with its own gaps, and then anew.
+/// Source that plays a recording in real time, with its gaps, and repeats it.
 pub struct Replay {
     metadata: Metadata,
     windows: Vec<RecordedWindow>,
     all: Merger,
     next: usize,
-    /// CLOCK_MONOTONIC when it began.
+    /// CLOCK_MONOTONIC at the beginning of the first round.
     began: Duration,
-    /// When the running round began, since `began`.
+    /// Beginning of the current round, since `began`.
     round: Duration,
-    /// End of the last window that was told.
+    /// End of the last window that was played, since `began`.
     at: Duration,
 }
 
 impl Replay {
-    /// The one recording of this file, as `nfscope baseline export` writes it.
+    /// Opens a file of `nfscope baseline export`.
     ///
     /// # Errors
-    /// When the file cannot be read, or has not exactly one recording with windows.
+    /// When the file cannot be read, has other than one recording, or its recording has no windows.
     pub fn open(file: &Path) -> anyhow::Result<Replay> {
         ensure!(
             file.exists(),
@@ -71,7 +72,7 @@ impl Replay {
         })
     }
 
-    /// Takes the windows that have ended by now.
+    /// Plays the windows that have ended by `now`, which counts from `began`.
     fn advance(&mut self, now: Duration) {
         loop {
             if self.next == self.windows.len() {
@@ -90,13 +91,13 @@ impl Replay {
     }
 }
 
-/// From the begin of the first window to that of this one.
+/// Time from the beginning of the first window to that of this one.
 fn offset(all: &[RecordedWindow], window: &RecordedWindow) -> Duration {
     let first = all.first().map_or(0, |w| w.began_ms);
     Duration::from_millis(window.began_ms.saturating_sub(first).max(0).unsigned_abs())
 }
 
-/// From the begin of the first window to the end of the last; never nothing.
+/// Time from the beginning of the first window to the end of the last; at least 1 s, so that rounds advance.
 fn length(all: &[RecordedWindow]) -> Duration {
     let last = all.last().map(|w| offset(all, w) + w.length);
     last.unwrap_or_default().max(Duration::from_secs(1))
@@ -106,9 +107,9 @@ impl Source for Replay {
     fn snapshot(&mut self) -> Snapshot {
         self.advance(clock::now().saturating_sub(self.began));
         let mut s = self.all.so_far();
-        // A clock that stands at zero would mean that the agent is still attaching.
+        // Time zero would mean that the agent is still attaching its probes.
         s.at = Duration::from_secs(1) + self.at;
-        // The end of the last window that was told, however late somebody asks.
+        // Wall-clock time of the last played window's end, and not of this call.
         s.wall = clock::wall(self.began + self.at);
         s.began = Duration::from_secs(1);
         s.host = Some(self.metadata.host.clone());
@@ -119,8 +120,8 @@ impl Source for Replay {
 
     fn probes(&self) -> Vec<ProbeStatus> {
         vec![ProbeStatus {
-            probe: "replay".to_owned(),
-            program: "replay".to_owned(),
+            probe: REPLAY.to_owned(),
+            program: REPLAY.to_owned(),
             hook: self.metadata.name.clone(),
             gives: "a recording as if it happened now".to_owned(),
             required: true,
@@ -190,7 +191,7 @@ mod tests {
                 family: f::CLIENT_OPS.info.name.to_owned(),
                 labels: vec!["192.0.2.1".to_owned()],
             }],
-            // Ten seconds are missing.
+            // A gap of ten seconds between two windows.
             windows: vec![window(1_000_000), window(1_020_000)],
         };
         Store::create(&file).unwrap().put(&recording).unwrap();

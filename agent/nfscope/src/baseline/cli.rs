@@ -9,7 +9,7 @@ use nfscope_text::{parse, timestamp};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
+// Example lines stay below 80 columns: clap would wrap longer ones, and break their alignment.
 const EXAMPLES: &str = "\
 Examples:
   sudo nfscope baseline record before --label disks=hdd
@@ -534,27 +534,27 @@ const MIN_DURATION: Duration = Duration::from_millis(1);
 const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 const MIN_PERCENT: f64 = 0.001;
 
-/// A moment in UTC.
+/// Parses a moment in UTC.
 fn moment(text: &str) -> Result<SystemTime, String> {
     timestamp::parse(text).ok_or_else(|| "give a moment in UTC as 2026-11-21T09:47:00Z".to_owned())
 }
 
-/// How long a recording may be.
+/// Parses the length of a recording: 1 ms to 366 days.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_DURATION..=MAX_DURATION)
 }
 
-/// How narrow an interval may be asked for.
+/// Parses the half width of a confidence interval, as a fraction: 0.1 % to 100 %.
 fn precision(text: &str) -> Result<f64, String> {
     parse::percent(text, MIN_PERCENT..=1.0)
 }
 
-/// By how much recordings may differ.
+/// Parses the standard deviation between recordings, as a fraction.
 fn between(text: &str) -> Result<f64, String> {
     parse::percent(text, 0.0..=1.0)
 }
 
-/// A title of a line or two: the first page is one sheet.
+/// Parses the title of the page. Its limit keeps the first page on one sheet.
 fn title(text: &str) -> Result<String, String> {
     short(text, 120)
 }
@@ -572,7 +572,7 @@ fn short(text: &str, most: usize) -> Result<String, String> {
     }
 }
 
-/// How large a change must be; zero means any.
+/// Parses the smallest change that matters, as a fraction. Zero means that every change matters.
 fn min_change(text: &str) -> Result<f64, String> {
     parse::percent(text, 0.0..=1.0)
 }

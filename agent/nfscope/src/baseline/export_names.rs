@@ -1,7 +1,7 @@
-//! Pseudonyms for `nfscope baseline export --anonymise`, by a list of labels that have names.
+//! Pseudonyms for `nfscope baseline export --anonymise`, for the labels that contain names.
 //!
-//! Every other label has words of a fixed set. A series with another word in such a label is left out, as is one of a family that this
-//! release does not have.
+//! Every other label has a value of a fixed set. A series is left out if such a label has another value, or if this release does not know
+//! its family.
 
 use crate::report::names::{Pseudonyms, is_word, release};
 use anyhow::Context;
@@ -10,17 +10,17 @@ use nfscope_baseline::store::Store;
 use nfscope_model::family;
 use std::path::Path;
 
-/// Name of the recording in the file: that of the store may say whose server it is.
+/// Name of the recording in the file. The name in the store may reveal the server's owner.
 const NAME: &str = "anonymous";
-/// Beginning of a host's pseudonym.
+/// Prefix of a host's pseudonym.
 const HOST: &str = "host-";
 
-/// Replaces the names of a series. Returns false if it has a value that is neither a name nor a word of a set.
+/// Replaces the names in the labels of a series. Returns false if a label has a value that no rule covers.
 fn replace(names: &mut Pseudonyms, series: &mut SeriesKey) -> bool {
     let Some(info) = family::ALL.iter().find(|f| f.name == series.family) else {
         return false;
     };
-    // A label beyond those of this release has no rule.
+    // A label that this release does not know has no rule.
     if series.labels.len() > info.labels.len() {
         return false;
     }
@@ -32,7 +32,7 @@ fn replace(names: &mut Pseudonyms, series: &mut SeriesKey) -> bool {
             "mount" => *value = names.name("mount-", value),
             "dataset" => *value = names.name("dataset-", value),
             "volume" | "device" => *value = names.volume(value),
-            // A commit of a private build is a name of its builder.
+            // Commits of private builds identify their builder.
             "revision" => value.clear(),
             _ => return value.is_empty() || is_word(value),
         }
@@ -40,7 +40,7 @@ fn replace(names: &mut Pseudonyms, series: &mut SeriesKey) -> bool {
     })
 }
 
-/// ZFS pool of a series: its volume, if the series is of ZFS alone (which has no file system as a label) or of a ZFS file system.
+/// ZFS pool of a series: its volume, if the series is of a ZFS file system, or of ZFS only and therefore without a label `fs`.
 fn pool(series: &SeriesKey) -> Option<&str> {
     let info = family::ALL.iter().find(|f| f.name == series.family)?;
     let value = |name: &str| {
@@ -51,7 +51,7 @@ fn pool(series: &SeriesKey) -> Option<&str> {
     matches!(value("fs"), None | Some("zfs")).then_some(volume)
 }
 
-/// Gives pseudonyms to the names of these recordings, in their order.
+/// Assigns pseudonyms to the names in these recordings, in order.
 fn number<'a>(all: impl Iterator<Item = (&'a str, &'a [SeriesKey])> + Clone) -> Pseudonyms {
     let mut names = Pseudonyms::default();
     for (_, series) in all.clone() {
@@ -69,18 +69,18 @@ fn number<'a>(all: impl Iterator<Item = (&'a str, &'a [SeriesKey])> + Clone) -> 
     names
 }
 
-/// Pseudonyms of a store: those of all its recordings from the earliest on, so that two exports of it have the same for a name.
+/// Pseudonyms of a store, assigned over all its recordings, the earliest first. A name has the same one in every export of the store.
 fn pseudonyms(store: &Store) -> anyhow::Result<Pseudonyms> {
     let mut all = Vec::new();
     for entry in store.list()? {
-        // A damaged recording has no names that an export could have.
+        // A damaged recording cannot be exported, so its names need no pseudonym.
         let series = store.series(&entry).unwrap_or_default();
         all.push((entry.metadata.host, series));
     }
     Ok(number(all.iter().map(|(host, s)| (host.as_str(), &s[..]))))
 }
 
-/// Returns the recording without names, and the number of series that it has lost. Equal recordings become equal ones.
+/// Returns the recording with pseudonyms, and the number of series that were left out. Equal input gives equal output.
 fn anonymous(mut recording: Recording, names: &mut Pseudonyms) -> (Recording, usize) {
     let before = recording.series.len();
     recording.series.retain_mut(|s| replace(names, s));
@@ -100,10 +100,10 @@ fn anonymous(mut recording: Recording, names: &mut Pseudonyms) -> (Recording, us
     (recording, lost)
 }
 
-/// Writes one baseline without names to a file of its own. Returns its windows, and how many series it has lost.
+/// Writes one baseline with pseudonyms to a file. Returns the number of its windows, and of the series that were left out.
 ///
 /// # Errors
-/// When there is no such baseline, when the file is there and `force` is not, or when it cannot be written.
+/// When there is no such baseline, when the file exists and `force` is false, or when it cannot be written.
 pub(super) fn export(
     store: &Store,
     name: &str,
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The recording with the pseudonyms of a store that has it alone.
+    /// Recording with the pseudonyms of a store that has no other.
     fn alone(recording: Recording) -> (Recording, usize) {
         let (host, series) = (recording.metadata.host.clone(), recording.series.clone());
         let mut names = number([(host.as_str(), &series[..])].into_iter());
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(alone(recording()).0, out, "the same each time");
     }
 
-    /// Exports before and after a change are compared by client and host.
+    /// Exports from before and after a change stay comparable by client and host.
     #[test]
     fn a_name_has_one_pseudonym_in_all_exports_of_a_store() {
         let dir = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(exported("other"), of("host-2", "client-3 client-1"));
     }
 
-    /// `all` is the word for all pools before OpenZFS 2.2. A pool that reads like a disk is a name, wherever it stands.
+    /// Before OpenZFS 2.2, the volume `all` means all pools. A pool whose name looks like a disk's is still a name, in every label.
     #[test]
     fn every_zfs_pool_has_a_pseudonym_but_all_pools_together() {
         let mut made = recording();
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!((lost, labels(&out)), (0, vec!["0.1.0 ".to_owned()]));
     }
 
-    /// A label without a rule would be printed as it is.
+    /// Labels without a rule would be exported unchanged.
     #[test]
     fn every_label_of_every_family_is_a_name_or_a_word_of_a_set() {
         let names = [

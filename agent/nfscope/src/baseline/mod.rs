@@ -117,7 +117,7 @@ fn changed(args: &ShowArgs) -> anyhow::Result<String> {
     })
 }
 
-/// What `nfscope capacity` prints.
+/// Text that `nfscope capacity` prints.
 ///
 /// # Errors
 /// When there is no such baseline, it cannot be read, or it has no requests.
@@ -161,7 +161,7 @@ fn capacity_of_one(store: &Store, name: &str, json: bool) -> anyhow::Result<Stri
         nfscope_whatif::FAMILIES,
         &family::THREADS_LIMIT.info,
     );
-    // A law for each resource needs less of a recording than the model of the whole server.
+    // The utilisation law per resource needs fewer metrics than the model of the whole server, which may be missing.
     let model = window.map(|w| fullest(&w));
     Ok(match (json, model) {
         (true, model) => {
@@ -176,7 +176,7 @@ fn capacity_of_one(store: &Store, name: &str, json: bool) -> anyhow::Result<Stri
     })
 }
 
-/// What resources allow, and what the model says of them all.
+/// Capacity by each resource, and by the model of the whole server.
 #[derive(Serialize)]
 struct Modelled<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `nfscope baseline open`: the page at `/` with recordings, and nothing measured.
+//! `nfscope baseline open`: serves the agent's page with recordings, without measuring.
 
 use crate::agent;
 use crate::agent::config::Settings;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serves the page with these recordings until SIGTERM or SIGINT, to this host alone.
+/// Serves the page with these recordings on 127.0.0.1, until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// When there is no such recording, or the port is in use.
 pub fn run(args: &OpenArgs) -> anyhow::Result<()> {
-    // What is there is said before anything is served.
+    // Checks the recordings before the page is served.
     let store = Store::read(&args.store.path)?;
     for name in &args.names {
         let entry = store.entry(name)?;
@@ -77,7 +77,7 @@ pub fn run(args: &OpenArgs) -> anyhow::Result<()> {
     })
 }
 
-/// What the page shows.
+/// URL fragment that selects the recordings.
 fn fragment(names: &[String]) -> String {
     let keys = ["show", "beside"];
     let part = |(key, name): (&str, &String)| {
@@ -88,7 +88,7 @@ fn fragment(names: &[String]) -> String {
     parts.join("&")
 }
 
-/// A source that measures nothing, and says so.
+/// Source without measurements. Its only probe has the state `Unused`, with the reason.
 struct Shelf(Instant);
 
 impl Shelf {
@@ -99,7 +99,7 @@ impl Shelf {
 
 impl Source for Shelf {
     fn snapshot(&mut self) -> Snapshot {
-        // A clock that stands at zero would mean that the agent is still attaching.
+        // Time zero would mean that the agent is still attaching its probes.
         let mut s = Snapshot::new(Duration::from_secs(1) + self.0.elapsed());
         s.probes = self.probes();
         s

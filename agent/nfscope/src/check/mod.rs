@@ -1,4 +1,4 @@
-//! `nfscope check`: the report of this host or of an agent as a page, as JSON, as an exit code.
+//! `nfscope check`: report of this host or of an agent, as text, as JSON, and as an exit code.
 
 pub mod summary;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
-/// A page for the terminal: each fact, export and program.
+/// Detailed text for a terminal: each fact, export and program.
 pub fn render_all(report: &Report, color: bool) -> String {
     let mut out = String::new();
     let widths = report.facts.iter().map(|f| f.name.chars().count());
@@ -67,7 +67,7 @@ pub fn render_all(report: &Report, color: bool) -> String {
     out
 }
 
-/// The verdict in words.
+/// Text of a verdict.
 pub(super) fn verdict(verdict: Verdict) -> (Mark, &'static str) {
     match verdict {
         Verdict::Full => (Mark::Good, "NFS operations can be timed, with all details"),
@@ -108,10 +108,10 @@ fn unseen(out: &mut String, unseen: &[Unseen]) {
     }
 }
 
-/// What an agent does, as it says: its probes, without the facts and exports of its host.
+/// Report of a running agent: its probes, without the facts and exports of its host.
 ///
 /// # Errors
-/// When nobody answers there, or it is no agent.
+/// When no agent answers at this URL.
 pub fn of_agent(url: &str) -> anyhow::Result<Report> {
     #[derive(Deserialize)]
     struct Answer {
@@ -143,18 +143,18 @@ pub fn of_agent(url: &str) -> anyhow::Result<Report> {
     })
 }
 
-/// The same for programs.
+/// Report as JSON.
 ///
 /// # Errors
-/// None that a report can cause.
+/// When the JSON cannot be made, which no report causes.
 pub fn json(report: &Report) -> serde_json::Result<String> {
     serde_json::to_string_pretty(report)
 }
 
-/// Writes what an admin of an illumos server can send to the developers, and says so.
+/// Writes the report of an illumos server, which an admin can send to the developers; returns a sentence about it.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// When the file cannot be written.
 pub fn write_report(mut report: IllumosReport, path: &Path) -> anyhow::Result<String> {
     report.nfscope = format!(
         "{} {}",
@@ -171,7 +171,7 @@ pub fn write_report(mut report: IllumosReport, path: &Path) -> anyhow::Result<St
     ))
 }
 
-/// 0 full, 3 degraded, 1 nothing.
+/// Exit code: 0 full, 3 degraded, 1 nothing.
 pub fn exit_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Full => 0,
@@ -180,7 +180,7 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-/// How something stands, from good to bad.
+/// Mark of a line, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mark {
     None,
@@ -189,7 +189,7 @@ pub(super) enum Mark {
     Bad,
 }
 
-/// Words, not only colours: they survive a pipe and a colour-blind reader. Each has four columns.
+/// Text of a mark, four columns wide. Text and not only colour, for pipes and colour-blind readers.
 pub(super) fn mark(m: Mark) -> &'static str {
     match m {
         Mark::None => "-   ",
@@ -199,7 +199,7 @@ pub(super) fn mark(m: Mark) -> &'static str {
     }
 }
 
-/// A text that begins with its mark, which gets its colour.
+/// Colours the mark at the beginning of a text.
 pub(super) fn colored(m: Mark, text: &str, color: bool) -> String {
     let code = match m {
         Mark::None => return text.to_owned(),

@@ -1,4 +1,4 @@
-//! `nfscope check` in some ten lines: by what is measured, with what will be missing and why.
+//! Summary of `nfscope check` in about ten lines: the topics that are measured, and reasons for those that are not.
 
 use nfscope_model::host_report::{Exported, Report};
 use nfscope_model::status::group;
@@ -7,12 +7,12 @@ use nfscope_text::wrap::wrap;
 
 use crate::check::{Mark, colored, mark, verdict};
 
-/// Columns of a line, as far as words allow it.
+/// Columns of a line; a longer word may exceed it.
 const WIDTH: usize = 110;
-/// Column at which the text of a line begins: behind the mark and the subject.
+/// Width of the column with the subject, after the mark.
 const SUBJECT: usize = 11;
 
-/// Something that an admin looks for, in the order of the page.
+/// Topic that an admin looks for, in the order of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Topic {
     Operations,
@@ -56,7 +56,7 @@ impl Topic {
         }
     }
 
-    /// Measurements that an admin gets.
+    /// Measurements of the topic.
     fn gives(self) -> &'static str {
         match self {
             Topic::Operations => {
@@ -77,7 +77,7 @@ impl Topic {
     }
 }
 
-/// Topic of a program. A program that nothing here names is part of the operations, as most of the probe nfsd are.
+/// Topic of a program. Programs that are not named here belong to the operations, as most of the nfsd probe do.
 fn topic(probe: &str, program: &str) -> Topic {
     let among = |names: &[&str]| names.iter().any(|n| program.starts_with(n));
     match probe {
@@ -100,7 +100,7 @@ fn topic(probe: &str, program: &str) -> Topic {
         {
             Topic::Clients
         }
-        // Waits of an operation that are for somebody else.
+        // Waits of an operation for a daemon or for another client.
         _ if among(&[
             "nfsd_upcall",
             "nfsd_answer",
@@ -117,13 +117,13 @@ fn topic(probe: &str, program: &str) -> Topic {
     }
 }
 
-/// Reasons with their fixes, each said once, and by number where it applies.
+/// Numbered list of reasons with their fixes. Lines refer to a reason by its number.
 #[derive(Default)]
 struct Reasons(Vec<(String, String)>);
 
 impl Reasons {
     fn number(&mut self, why: &str, fix: &str) -> String {
-        // A program that comes by itself needs no advice.
+        // A program that will attach by itself needs no advice.
         let fix = if !why.is_empty() && fix.starts_with("nothing to do") {
             ""
         } else {
@@ -138,7 +138,7 @@ impl Reasons {
     }
 }
 
-/// The page.
+/// Summary while it is made.
 struct Page {
     out: String,
     reasons: Reasons,
@@ -158,7 +158,7 @@ impl Page {
     }
 
     fn host(&mut self, report: &Report) {
-        // A fact that stands in the way has its own fix, and others are shown because somebody will ask for them.
+        // Facts that prevent measurements are shown with their fix. The others shown are those that support asks for.
         let shown = ["kernel", "kernel memory", "agent"];
         let facts = report
             .facts
@@ -183,7 +183,7 @@ impl Page {
         }
     }
 
-    /// A topic by its programs. `gives`: what it says where all is well.
+    /// Adds the line of a topic. Its text begins with `gives`, and continues with what some programs do not measure.
     fn programs(&mut self, subject: &str, gives: &str, programs: &[&ProbeStatus]) {
         let measures = programs.iter().any(|p| p.state.measures());
         let lacks_required = programs.iter().any(|p| p.required && !p.state.measures());
@@ -222,7 +222,7 @@ impl Page {
             };
             let part = format!("{what}{lacks}");
             match (text.iter_mut()).find(|t| t.split(" [").next() == Some(&part)) {
-                // The same for another reason.
+                // Adds another reason to the same part.
                 Some(same) if !why.is_empty() && !same.contains(why.trim()) => *same += &why,
                 Some(_) => {}
                 None => text.push(part + &why),
@@ -331,13 +331,13 @@ impl Page {
     }
 }
 
-/// Facts that exports of one line share.
+/// Properties that exports on one line share.
 fn apart_from_path(e: &Exported) -> impl PartialEq + '_ {
     let words = [&e.fs, &e.volume, &e.log, &e.measured, &e.fix];
     (words, e.ok, &e.warnings)
 }
 
-/// Measurements of programs, each once.
+/// Measurements of programs, without duplicates.
 fn distinct<'a>(programs: &[&'a ProbeStatus]) -> Vec<&'a str> {
     let mut all: Vec<&str> = Vec::new();
     for p in programs {
@@ -348,7 +348,7 @@ fn distinct<'a>(programs: &[&'a ProbeStatus]) -> Vec<&'a str> {
     all
 }
 
-/// A page for the terminal.
+/// Summary for a terminal.
 pub fn render(report: &Report, color: bool) -> String {
     let mut page = Page {
         out: String::new(),

@@ -237,7 +237,7 @@ fn a_topic_without_a_required_program_is_not_measured() {
     ] {
         let line = shown([state, ProbeState::Attached]);
         assert!(line.starts_with("no   operations"), "{line}");
-        // Without the rest it is no part of a topic, either.
+        // A topic without any measuring program is not measured.
         let line = shown([state, state]);
         assert!(
             line.starts_with("no   operations") && line.contains("not measured"),
@@ -248,7 +248,7 @@ fn a_topic_without_a_required_program_is_not_measured() {
     }
 }
 
-/// A program of the probe nfsd whose subject is another must be named by [`topic`]; these are of the operations.
+/// Programs of the nfsd probe with another topic must be named in [`topic`]. Only these belong to the operations.
 #[test]
 fn each_program_has_the_topic_that_an_admin_looks_for() {
     let table = include_str!("../../../../docs/kernels.md");

@@ -1,4 +1,4 @@
-//! How a command gets in where TLS or a password is asked for.
+//! Flags for TLS and passwords.
 
 use clap::Args;
 use nfscope_api::fingerprint::Fingerprint;
@@ -30,7 +30,7 @@ pub struct AccessArgs {
 }
 
 impl AccessArgs {
-    /// As another command of this program takes them.
+    /// Flags and values, to pass to another process of this program.
     pub fn words(&self) -> Vec<std::ffi::OsString> {
         let files = [
             ("--ca-file", &self.ca_file),

@@ -1,4 +1,4 @@
-//! Whom a command asks.
+//! Servers that a command connects to: an agent or a Prometheus.
 
 use super::Command;
 use super::access::AccessArgs;
@@ -7,21 +7,21 @@ use crate::experiment::cli::ExperimentCommand;
 use crate::workload::cli::WorkloadCommand;
 use nfscope_api::address::Whom;
 
-/// What a command is about to ask.
+/// Connection that a command is about to make.
 #[derive(Debug)]
 pub struct Asks<'a> {
-    /// An agent or a Prometheus.
+    /// Agent or Prometheus.
     pub whom: Whom,
-    /// Where, if that was given.
+    /// URL, if one was given.
     pub url: &'a mut Option<String>,
-    /// Another agent, which is asked likewise.
+    /// URL of a second agent.
     pub also: Option<&'a mut String>,
-    /// How to get in.
+    /// Flags for TLS and passwords.
     pub access: &'a AccessArgs,
 }
 
 impl Command {
-    /// Whom the command asks; `None` where it asks nobody.
+    /// Connection of the command; `None` if it makes none.
     pub fn asks(&mut self) -> Option<Asks<'_>> {
         let (url, access) = match self {
             Command::Check(args) if args.url.is_some() => (&mut args.url, &args.access),
@@ -40,7 +40,7 @@ impl Command {
                 });
             }
             Command::Versions(args) => (&mut args.url, &args.access),
-            // A baseline is read from the store.
+            // Baselines are read from the store.
             Command::WhatIf(args) if args.name.is_none() => (&mut args.url, &args.access),
             Command::Fleet(args) => return Some(prometheus(&mut args.url, &args.access)),
             Command::Baseline(args) => match &mut args.command {

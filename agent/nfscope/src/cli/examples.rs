@@ -1,8 +1,8 @@
-//! What stands below the flags in each command's help: examples, exit codes, fields.
+//! Text after the flags in each command's help: examples, exit codes, fields.
 
 use nfscope_serve::endpoints;
 
-// Lines of these stay below 80 columns: clap would wrap them, and lose their columns.
+// Example lines stay below 80 columns: clap would wrap longer ones, and break their alignment.
 pub(super) const EXAMPLES: &str = "\
 Examples:
   sudo nfscope check       what can be measured on this host, and what is missing
@@ -53,7 +53,7 @@ agent applies what it can while it runs: [limits] clients and exports, [log], an
 the whole web configuration. It prints what only a restart applies.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
-/// Below the flags of `nfscope agent`, with all that it serves.
+/// Text after the flags of `nfscope agent`, with the endpoints that it serves.
 pub(super) fn agent() -> String {
     let mut out = SETTINGS_OF_THE_AGENT.to_owned();
     let listed: Vec<_> = endpoints::ALL
@@ -147,7 +147,10 @@ of a window. On a wide screen each row has its history. In the panel of clients,
 enter shows one client or export by itself, with all of its operations. The
 kernel counts them while they are on the screen, as with --by. For the phases of
 a client's operations, nfscope top listens for 300 ms after each window, as
-nfscope slow does.
+nfscope slow does. Panel 7 has the agent's findings with evidence and advice,
+panel 8 single slow operations while it is on the screen. A screen of 160 columns
+and 50 lines shows several panels; z shows one alone. The mouse chooses panels,
+columns and rows; M leaves it to the terminal, so that it selects text.
 Into a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
 one after another. They are 100 columns wide in a pipe: the least important
 columns go, and … marks a name that is cut. With --wide nothing is left out.
@@ -188,7 +191,8 @@ Examples:
   nfscope slow --json | jq 'select(.phases_seconds.log > 0.01)'
 
 A line:
-  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK INODE EXPORT
+  TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK RARE INODE
+  XID EXPORT
   SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
   TOTAL  execution time of the operation on the server; it consists of
   CPU    time on a CPU
@@ -196,12 +200,15 @@ A line:
   LOG    asleep until the journal or intent log was durable
   DISK   asleep for block I/O outside the log
   LOCK   other waits: locks, other threads, anything that is not named
-The largest of the five is in colour. `-` means unknown. A narrow terminal shows
+  RARE   asleep for a throttled writer, a daemon's answer, a client that returns
+         a delegation, or memory; the JSON has each by its name
+  XID    transaction id of the RPC, as in packet captures and traces of the kernel
+The largest of the six is in colour. `-` means unknown. A narrow terminal shows
 fewer columns. A pipe gets all columns, and … marks a name of which only 40
 letters are shown. --wide cuts nothing; --json never does.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode path (illumos only) bytes stability
+  time client version op export dataset (ZFS only) inode path (illumos only) xid bytes stability
   status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such

@@ -1,4 +1,4 @@
-//! The command line.
+//! Command line of nfscope.
 
 pub mod access;
 pub mod asks;
@@ -33,19 +33,19 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use values::{interval, probe};
 
-/// Highest limit of clients and of exports with series of their own.
+/// Highest number of clients, and of exports, with time series of their own.
 pub const MOST_SERIES: u16 = 10_000;
 
-/// Exit code where --until-ci was not reached.
+/// Exit code if `--until-ci` was not reached.
 pub const UNREACHED: u8 = 3;
 
-/// Exit code of `compare --fail-on worse` where something is worse.
+/// Exit code of `compare --fail-on worse` if a verdict is worse.
 pub const WORSE: u8 = 4;
 
-/// Exit code of `compare` where acknowledged writes are less durable after.
+/// Exit code of `compare` if acknowledged writes are less durable after the change.
 pub const LESS_DURABLE: u8 = 5;
 
-/// Exit code of `compare --fail-on` where nothing was decided.
+/// Exit code of `compare --fail-on` if the comparison is undecided.
 pub const UNDECIDED: u8 = 6;
 
 /// Shows where each NFS operation spends its time on a Linux NFS server.
@@ -58,28 +58,29 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What completes the commands in `shell`.
+    /// Completion script for `shell`.
     pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut Cli::command(), "nfscope", &mut script);
         script
     }
 
-    /// Reads the command line, or ends the program with what is wrong with it.
+    /// Parses the command line; on an error, prints it and exits.
     pub fn from_command_line() -> Cli {
         Cli::try_parse().unwrap_or_else(|mistake| with_nearest(mistake).exit())
     }
 }
 
-/// Two letters that changed places are no likeness to clap: `tpo` gets its `top` here.
+/// Adds a suggestion for a mistyped command. clap's similarity misses swapped letters: `tpo` for `top`.
 fn with_nearest(mut mistake: clap::Error) -> clap::Error {
     let typed = match mistake.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return mistake,
     };
     let mut within = Cli::command();
-    // As in `baseline recrod`: what stands before it is known.
-    for arg in std::env::args().skip(1).take_while(|arg| *arg != typed) {
+    // Words before the mistyped one select its parent, as in `baseline recrod`. `help` has the names of all commands.
+    let before = std::env::args().skip(1).take_while(|arg| *arg != typed);
+    for arg in before.skip_while(|arg| arg == "help") {
         match within.find_subcommand(&arg) {
             Some(command) => within = command.clone(),
             None => return mistake,
@@ -135,6 +136,8 @@ pub enum Command {
     Attach(AttachArgs),
     /// Run reproducible loads on an NFS client, with confidence intervals
     Workload(crate::workload::cli::WorkloadArgs),
+    /// Describe, compare, convert and imitate recorded loads: traces of operations
+    Trace(crate::trace::cli::TraceArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
     Versions(crate::versions::cli::VersionsArgs),
     /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
@@ -307,7 +310,7 @@ pub struct PastArgs {
     pub history: PathBuf,
 }
 
-/// A time that has come.
+/// Parses a time in the past.
 fn past(text: &str) -> Result<SystemTime, String> {
     timestamp::moment(text, SystemTime::now())
 }

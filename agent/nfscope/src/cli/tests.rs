@@ -1,4 +1,4 @@
-//! The command line as a whole.
+//! Rules about the whole command line.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn old_flags_are_aliases_that_help_does_not_show() {
     while let Some(mut command) = all.pop() {
         let help = command.render_long_help().to_string();
         for old in ["--over", "--for ", "--at-most", "--least", "--as "] {
-            // An age is no latency: here it is the one name.
+            // `stuck --over` is an age and not a latency, so it is no old name there.
             if (command.get_name(), old) == ("stuck", "--over") {
                 continue;
             }

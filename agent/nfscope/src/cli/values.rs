@@ -1,4 +1,4 @@
-//! Values of flags: their bounds, and what they may be called.
+//! Parsers of flag values, with their bounds.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -10,12 +10,12 @@ use std::time::Duration;
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Length of a window.
+/// Parses the length of a window.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_INTERVAL..=MAX_INTERVAL)
 }
 
-/// Time that a report is about.
+/// Parses the time that a report covers: 1 min to 7 days.
 pub(crate) fn last(text: &str) -> Result<Duration, String> {
     parse::duration(
         text,
@@ -23,7 +23,7 @@ pub(crate) fn last(text: &str) -> Result<Duration, String> {
     )
 }
 
-/// For how long the history on a disk is kept: not at all, or for an hour to a week.
+/// Parses the time for which the history stays on the disk: zero, or 1 hour to 7 days.
 pub fn history(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" => Ok(Duration::ZERO),
@@ -34,7 +34,7 @@ pub fn history(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A word for probes, and those that it means.
+/// Probes that a word of the command line selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes(pub Vec<&'static str>);
 
@@ -64,7 +64,7 @@ pub(crate) fn names(text: &str) -> Result<Names, String> {
     }
 }
 
-/// What `compare --match` pairs.
+/// Strata that `compare --match` pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MatchUnit {
     /// Each hour of the day
@@ -75,16 +75,16 @@ pub enum MatchUnit {
     None,
 }
 
-/// What `compare --fail-on` takes.
+/// Verdicts that `compare --fail-on` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     /// Longer durations or more failures, with evidence
     Worse,
 }
 
-// The workloads themselves know no command line.
+// Parsers of workload values are here because the crate of workloads has no command line.
 
-/// Size of a workload's files.
+/// Parser of a workload's data size.
 pub(crate) fn size() -> impl TypedValueParser<Value = SizeName> {
     one_of(&[
         (SizeName::Small, "small", "To try whether it runs"),
@@ -101,7 +101,7 @@ pub(crate) fn size() -> impl TypedValueParser<Value = SizeName> {
     ])
 }
 
-/// Figure of a run.
+/// Parser of a workload's metric.
 pub(crate) fn run_metric() -> impl TypedValueParser<Value = Metric> {
     one_of(&[
         (Metric::Iops, "iops", "Operations per second"),
@@ -110,7 +110,7 @@ pub(crate) fn run_metric() -> impl TypedValueParser<Value = Metric> {
     ])
 }
 
-/// One of some values, by word, each with its help.
+/// Parser of one of these values, by its word. Each has a help text.
 fn one_of<T: Clone + Send + Sync>(
     all: &'static [(T, &'static str, &'static str)],
 ) -> impl TypedValueParser<Value = T> {

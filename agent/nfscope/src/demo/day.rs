@@ -1,7 +1,7 @@
-//! The recording of `nfscope demo`: windows that were measured in machines of the lab, one behind the other until they make a day.
+//! Recording of `nfscope demo`: windows that were measured in the lab's virtual machines, one after the other until they fill a day.
 //!
-//! Each minute adds up copies of some of these windows, as often as chance says. Numbers of a copy were measured, and how they vary from
-//! minute to minute is made up. `cargo run -p nfscope --example demo_tape` puts the windows into the file that the program carries.
+//! Each minute is a sum of copies of some of these windows. The values of a copy were measured. The number of copies varies at random from
+//! minute to minute. `cargo run -p nfscope --example demo_tape` writes the windows into the file that the program contains.
 
 use anyhow::Context;
 use flate2::read::GzDecoder;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::time::Duration;
 
-/// Windows of the lab's scenarios, by their names.
+/// Names of the lab scenarios whose windows are used.
 pub const SCENARIOS: [&str; 8] = [
     "healthy-balanced",
     "healthy-light-mixed",
@@ -27,12 +27,12 @@ pub const SCENARIOS: [&str; 8] = [
     "log-1ms",
 ];
 
-/// Name of the server, which no machine of the lab has.
+/// Name of the server. No machine of the lab has it.
 const HOST: &str = "nfs-demo";
 
 const TAPE: &[u8] = include_bytes!("tape.json.gz");
 
-/// A window of the tape.
+/// Window of the file.
 #[derive(Deserialize)]
 struct Taped {
     name: String,
@@ -40,7 +40,7 @@ struct Taped {
     delta: Snapshot,
 }
 
-/// A scene: how often each scenario's window is in a minute of it, at least and at most. Gauges are those of the first.
+/// State of the server. Its parts are scenarios, each with the least and the most copies per minute. The first one has the gauges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scene {
     Night,
@@ -68,27 +68,27 @@ impl Scene {
     }
 }
 
-/// The measured windows of one scenario, by the numbers of their series.
+/// Measured window of one scenario, with its samples by series number.
 struct Template {
     length: Duration,
     samples: Vec<(u32, nfscope_model::Sample)>,
 }
 
-/// The recording that the program carries.
+/// Windows that the program contains.
 pub(crate) struct Tape {
     series: Vec<SeriesKey>,
     templates: HashMap<String, Template>,
     kernel: Option<String>,
     chance: Chance,
-    /// Findings in a scene, as samples of a window.
+    /// Findings of each scene, as samples of a window.
     findings: HashMap<Scene, Vec<(u32, Sample)>>,
 }
 
 impl Tape {
-    /// The recording, read.
+    /// Reads the windows in the program.
     ///
     /// # Errors
-    /// None that a program with its own tape can have.
+    /// When the embedded data is damaged.
     pub(crate) fn read() -> anyhow::Result<Tape> {
         let mut text = Vec::new();
         GzDecoder::new(TAPE).read_to_end(&mut text)?;
@@ -111,7 +111,7 @@ impl Tape {
         let mut templates = HashMap::new();
         for taped in all {
             let mut samples = Vec::new();
-            // Findings of then are not those of a sum of windows.
+            // Findings of the lab's window do not apply to a sum of windows.
             let told = [&family::BOTTLENECK_ACTIVE, &family::BOTTLENECK_SCORE].map(|f| f.info.name);
             let measured = taped.delta.all().filter(|(name, _)| !told.contains(name));
             for (family, all) in measured {
@@ -139,7 +139,7 @@ impl Tape {
         })
     }
 
-    /// Windows of this scene, added up to about this length.
+    /// Window of this scene, with a length of about `length`.
     fn window(
         &mut self,
         began_ms: i64,
@@ -150,7 +150,7 @@ impl Tape {
         for (name, least, most) in scene.parts() {
             picked.push((*name, self.chance.between(*least, *most)));
         }
-        // The parts are those of a minute.
+        // Scale from a minute to `length`.
         let minute: f64 = (picked.iter())
             .filter_map(|(name, n)| {
                 Some(f64::from(*n) * self.templates.get(*name)?.length.as_secs_f64())
@@ -190,7 +190,7 @@ impl Tape {
         Ok(window)
     }
 
-    /// Findings of the diagnosis in a window, as the history of an agent has them.
+    /// Findings of the diagnosis in a window, in the form in which an agent's history has them.
     fn find(&self, window: &RecordedWindow) -> anyhow::Result<Vec<(u32, Sample)>> {
         let mut merger = Merger::new(self.series.clone(), |_| true);
         merger.add(window);
@@ -222,7 +222,7 @@ impl Tape {
         Ok(found)
     }
 
-    /// A recording that begins there: `scenes` says what happens at a time, until it has nothing to say.
+    /// Recording that begins at `began_ms`. `scenes` returns the scene at a time in milliseconds, and `None` at the end.
     pub(crate) fn recording(
         &mut self,
         name: &str,
@@ -257,7 +257,7 @@ impl Tape {
     }
 }
 
-/// A sample as if its window had come so many times in a row.
+/// Adds a sample `times` times. A gauge is taken only if `leads`, from the first scenario.
 fn add(
     sum: &mut BTreeMap<u32, nfscope_model::Sample>,
     id: u32,
@@ -289,12 +289,12 @@ fn add(
     }
 }
 
-/// Numbers that are the same in every run.
+/// Random numbers that are equal in every run.
 struct Chance(u64);
 
 impl Chance {
     fn between(&mut self, least: u32, most: u32) -> u32 {
-        // splitmix64
+        // splitmix64 (Steele, Lea and Flood 2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Counts of the kernel and of the probes stay the same, because whole windows are added.
+    /// Sums of whole windows keep the relations between counters of the kernel and of the probes.
     #[test]
     fn windows_of_a_scene_follow_each_other_and_count_what_was_measured() {
         let mut tape = Tape::read().unwrap();

@@ -1,4 +1,4 @@
-//! `nfscope demo`: the program at work without a server and without root, on a recording that it carries.
+//! `nfscope demo`: shows the program without a server and without root, on an embedded recording.
 
 pub mod day;
 
@@ -20,23 +20,23 @@ use tempfile::TempDir;
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
-/// Length of a window of the past.
+/// Length of a window of the last day.
 const WINDOW: Duration = Duration::from_secs(300);
-/// The same of the last hours, of which more can be seen.
+/// Length of a window of the last two hours, which the page shows in more detail.
 const RECENT_WINDOW: Duration = Duration::from_secs(60);
 const RECENT: i64 = 2 * HOUR;
 /// Length of a window of the present.
 const LIVE_WINDOW: Duration = Duration::from_secs(10);
-/// The present in a round: so long it is slow, and then as usual.
+/// Present time: 15 minutes with a slow log, then 5 minutes as usual, then again.
 const SLOW: i64 = 15 * MINUTE;
 const ROUND: i64 = 20 * MINUTE;
 
 const NO_SERVER: &str = "This is no server. Each window adds up copies of some of eight windows that were measured in \
                          test machines;\nintervals of `compare` show the form only.\n";
 
-/// Something that went wrong on that day.
+/// Incident of the recorded day.
 struct Incident {
-    /// Milliseconds before the present when it began, and when it ended.
+    /// Beginning and end, in milliseconds before the present.
     began: i64,
     ended: i64,
     scene: Scene,
@@ -64,10 +64,10 @@ const INCIDENTS: [Incident; 3] = [
     },
 ];
 
-/// The demonstration.
+/// Runs the demonstration.
 ///
 /// # Errors
-/// When there is no room for the recording in the directory for temporary files, or the port is in use.
+/// When the recording cannot be written to the directory for temporary files, or the port is in use.
 pub fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let dir = tempfile::Builder::new().prefix("nfscope-demo-").tempdir();
     let dir = dir.context("the recording needs a directory for temporary files (TMPDIR)")?;
@@ -135,7 +135,7 @@ fn say(incident: &Incident, now: i64) -> anyhow::Result<()> {
     ))?)
 }
 
-/// A command that looks back.
+/// Runs a command with `--at` on the recorded history.
 fn look<const N: usize>(words: [&str; N], history: &Path, ms: i64) -> anyhow::Result<()> {
     let words = ["nfscope"].into_iter().chain(words).map(OsString::from);
     match Cli::try_parse_from(words)?.command {
@@ -155,7 +155,7 @@ fn at(ms: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs())
 }
 
-/// The page, like that of an agent with a history.
+/// Serves the page like an agent with a history.
 fn page(dir: &TempDir, tape: &mut Tape, now: i64, port: Option<u16>) -> anyhow::Result<()> {
     let port = free(port)?;
     past(dir.path(), tape, now, port)?;
@@ -185,7 +185,7 @@ fn page(dir: &TempDir, tape: &mut Tape, now: i64, port: Option<u16>) -> anyhow::
     agent::run(first, move || Ok(again.clone()), start)
 }
 
-/// The port that was asked for, or else the agent's own, or any.
+/// Port that was asked for, else the agent's default port, else any free one.
 fn free(port: Option<u16>) -> anyhow::Result<u16> {
     let bind = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let listener = match port {
@@ -196,7 +196,7 @@ fn free(port: Option<u16>) -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// Writes the last day, and says where.
+/// Writes the history of the last day; returns its path.
 fn past(dir: &Path, tape: &mut Tape, now: i64, port: u16) -> anyhow::Result<std::path::PathBuf> {
     let path = dir.join(format!("history-{port}.db"));
     let mut store = Store::create(&path)?;
@@ -215,7 +215,7 @@ fn past(dir: &Path, tape: &mut Tape, now: i64, port: u16) -> anyhow::Result<std:
     };
     let mut began = now - 24 * HOUR;
     while began < now {
-        // A recording for each hour, as an agent has them.
+        // A recording per hour, as an agent writes its history.
         let until = (began + HOUR).min(now);
         let name = format!("history-{began}");
         let interval = if began < now - RECENT {
@@ -233,7 +233,7 @@ fn past(dir: &Path, tape: &mut Tape, now: i64, port: u16) -> anyhow::Result<std:
     Ok(path)
 }
 
-/// Writes recordings to compare, and says where.
+/// Writes recordings to compare; returns the path of their store.
 fn sides(dir: &Path, tape: &mut Tape, now: i64) -> anyhow::Result<std::path::PathBuf> {
     let path = dir.join("baselines.db");
     let mut store = Store::create(&path)?;

@@ -1,4 +1,4 @@
-//! `nfscope diagnose`: one window, evaluated.
+//! `nfscope diagnose`: watches the server for one window, and evaluates it.
 
 pub(crate) mod past;
 pub(crate) mod who;
@@ -7,6 +7,7 @@ use crate::cli::DiagnoseArgs;
 use crate::diagnose::who::{name_who, needs_who};
 use nfscope_agent_client::known_names;
 use nfscope_agent_client::owners::Owners;
+use nfscope_agent_client::page_cache;
 use nfscope_agent_client::server_state::ServerState;
 use nfscope_agent_client::windows::{WindowEvent, WindowStream};
 use nfscope_api::named_text::in_diagnosis;
@@ -25,7 +26,7 @@ use nfscope_whatif::{Plausible, Refusal, plausible, render_worth};
 use serde::Serialize;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Exit code of a judgement.
+/// Exit code of a verdict.
 pub fn exit_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Healthy => 0,
@@ -34,22 +35,21 @@ pub fn exit_code(verdict: Verdict) -> u8 {
     }
 }
 
-/// The window is cut into so many slices, to tell the course of a finding,
+/// Most slices of the window, which show the trend of a finding.
 const SLICES: u32 = 60;
-/// of this length at least: a reading of a large server takes some milliseconds of CPU time.
+/// Shortest slice. A snapshot of a large server takes milliseconds of CPU time.
 const MIN_SLICE: Duration = Duration::from_secs(1);
 
-/// An agent that does not answer for so long has gone.
+/// Time without an answer after which an agent is regarded as gone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Counts that are made only while somebody watches.
+/// Counts that exist only while a client watches.
 const NOT_IN_THE_PAST: &str = "users, files and single operations: the history has clients, exports and operations, each by itself";
 
-/// Watches for as long as asked and evaluates that as one window.
+/// Watches for the given time and evaluates it as one window.
 ///
 /// # Errors
-/// When there is no agent and probes of its own cannot be attached, when NFS operations are not timed, or when the agent
-/// goes away.
+/// When there is no agent and own probes cannot be attached, when NFS operations are not timed, or when the agent goes away.
 pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     if let Some(at) = args.past.at {
         return look_back(args, at);
@@ -61,6 +61,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     windows.look_at_sleepers(args.length);
     let owners = Owners::watch();
     let state_before = ServerState::read().unwrap_or_default();
+    let cache_before = page_cache::Reading::of_this_host();
     let (window, slices) = watch_in_slices(&mut windows, args.length)?;
     let b = Breakdown::of(&window);
     let told = windows.counted(window.length);
@@ -70,6 +71,13 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
             true => owners.end(),
             false => Vec::new(),
         },
+        normal: windows.normal(),
+        page_cache: cache_before
+            .filter(|_| is_here(&window))
+            .and_then(|before| {
+                let after = page_cache::Reading::of_this_host()?;
+                Some(after.since(before))
+            }),
         ..Observed::default()
     };
     let mut d = evaluate_observed(&window, &b, &observed);
@@ -94,7 +102,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     }
     let not_known = name_who(&mut d.findings, (&window, &b), told.as_ref(), &mut windows);
     in_diagnosis(&mut d, known_names::of);
-    // Where nothing is found, nothing needs a change.
+    // Without findings, no change is needed.
     let worth = (d.verdict == Verdict::Findings).then(|| plausible(&window));
     if let Some(Ok(changes)) = &worth {
         for f in &mut d.findings {
@@ -110,7 +118,7 @@ pub fn run(args: &DiagnoseArgs) -> anyhow::Result<Verdict> {
     Ok(d.verdict)
 }
 
-/// Evaluates a window of the history, and tells who used the server then.
+/// Evaluates a window of the history, and lists the clients and exports that used the server then.
 fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
     let past = past::read(&args.past, at, args.length)?;
     past::learn_names(&past);
@@ -146,9 +154,9 @@ fn look_back(args: &DiagnoseArgs, at: SystemTime) -> anyhow::Result<Verdict> {
     Ok(d.verdict)
 }
 
-/// Adds what clients wait for by the server's own account: such a server is not called healthy.
+/// Adds the waits of clients that the server's own files report. A server with such waits is not called healthy.
 fn add_state(d: &mut Diagnosis, state: &ServerState) {
-    // The agent tells of its grace period, too.
+    // The agent reports the grace period, too.
     let mut outstanding = state.outstanding();
     outstanding.retain(|s| !d.reason.contains(s.as_str()) && !d.outside.contains(s));
     if d.verdict == Verdict::Healthy && !outstanding.is_empty() {
@@ -159,20 +167,21 @@ fn add_state(d: &mut Diagnosis, state: &ServerState) {
     }
 }
 
-/// True if the window is of this host.
+/// Returns true if the window is of this host.
 fn is_here(window: &Window) -> bool {
     window.delta.host == Some(nfscope_source::hostname::own_name())
 }
 
-/// Actions whose worth is computed come before those of which nobody knows it; the most valuable one is the first.
+/// Puts actions with a computed benefit before the other advice, the largest benefit first.
 fn put_worth_first(f: &mut Finding, changes: &[Plausible]) {
     f.advice.splice(0..0, worth::actions(f.kind, changes));
 }
 
-/// Where the oldest request sleeps that does not wait behind another one's lock, which the agent has not the right to see and root has.
+/// Kernel stack of the oldest request, preferably one that does not wait for another request's lock. Root can read it, and the agent
+/// cannot.
 fn stack(window: &Window) -> Option<Evidence> {
     let held = &window.delta.held;
-    // The threads of another host have the numbers of others here.
+    // Thread ids of another host mean other threads here.
     if !is_here(window) || held.iter().any(|r| !r.stack.is_empty()) {
         return None;
     }
@@ -181,24 +190,24 @@ fn stack(window: &Window) -> Option<Evidence> {
     (!stack.is_empty()).then(|| stack_evidence(oldest.thread, oldest.seconds, &stack))
 }
 
-/// With what nobody could tell, and what changes of the server would be worth, the most valuable one first.
+/// Diagnosis with the benefits of possible changes, the largest first, and with what is not known.
 #[derive(Serialize)]
 struct Judged<'a> {
     #[serde(flatten)]
     diagnosis: &'a Diagnosis,
-    /// What findings do not name, and why.
+    /// Parts of findings that are not known, and why.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     not_known: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     worth: Option<&'a [Plausible]>,
-    /// Why nothing can be said of changes.
+    /// Reason why no benefit is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     worth_unknown: Option<String>,
     #[serde(flatten)]
     past: Option<Who<'a>>,
 }
 
-/// Time of the window, and the clients that used the server then.
+/// Time of the window, and the clients and exports that used the server then.
 #[derive(Serialize)]
 struct Who<'a> {
     from: String,
@@ -206,11 +215,11 @@ struct Who<'a> {
     who: &'a [past::User],
 }
 
-/// Sentences beside a diagnosis.
+/// Additions to a diagnosis.
 struct Told<'a> {
     not_known: &'a [String],
     worth: Option<&'a Result<Vec<Plausible>, Refusal>>,
-    /// Time and users of the window, for programs and for people.
+    /// Time and users of the window, as data and as text.
     past: Option<(Who<'a>, String)>,
 }
 
@@ -239,7 +248,7 @@ fn print(d: &Diagnosis, told: Told<'_>, host: &str, json: bool) -> anyhow::Resul
     Ok(console::print(&text)?)
 }
 
-/// One window of this length, and the slices that it consists of.
+/// Watches one window of this length; returns it with its slices.
 fn watch_in_slices(
     windows: &mut WindowStream,
     length: Duration,
@@ -247,7 +256,7 @@ fn watch_in_slices(
     let mut first = windows.latest().cloned();
     let mut slices: Vec<Window> = Vec::new();
     let mut begun = Instant::now();
-    // A script that waits a minute for findings wants no other lines.
+    // Scripts that wait for findings get no progress lines.
     let mut progress = ProgressLine::new(Duration::MAX);
     loop {
         let event = windows.next_event_with(|| {
@@ -260,7 +269,7 @@ fn watch_in_slices(
                 timed(&w.delta)?;
                 slices.push(*w);
                 let seen: Duration = slices.iter().map(|w| w.length).sum();
-                // Readings are not taken to the microsecond.
+                // Snapshots are not taken to the microsecond.
                 if seen.as_secs_f64() < length.as_secs_f64() * 0.99 {
                     continue;
                 }
@@ -268,7 +277,7 @@ fn watch_in_slices(
                     return Ok((last.since(first), slices));
                 }
             }
-            // One reading of many, or an agent that is being restarted: the window begins anew.
+            // A snapshot is missing, or the agent is restarting: the window is measured anew when it is back.
             WindowEvent::Gone { since, .. } if since < PATIENCE => {}
             WindowEvent::Gone { why, .. } => anyhow::bail!(why),
             WindowEvent::Begun | WindowEvent::Attaching => {
@@ -281,7 +290,7 @@ fn watch_in_slices(
     }
 }
 
-/// One window of this length.
+/// Watches one window of this length.
 pub(super) fn watch(windows: &mut WindowStream, length: Duration) -> anyhow::Result<Window> {
     watch_in_slices(windows, length).map(|(window, _)| window)
 }

@@ -1,4 +1,4 @@
-//! Windows of the history that an agent of this host keeps on the disk: `--at`.
+//! Windows of the history that this host's agent keeps on the disk, for `--at`.
 
 use crate::cli::PastArgs;
 use anyhow::{Context, bail};
@@ -18,30 +18,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Clients and exports that are named.
+/// Most clients, and most exports, that are named.
 const MOST_NAMED: usize = 3;
-/// Windows that are farther apart have a gap between them.
+/// Largest distance between windows without a gap. It also is the tolerated overlap.
 const NEAR: Duration = Duration::from_millis(1500);
 
-/// Windows that the history has of a stretch of time.
+/// History of a time range.
 #[derive(Debug)]
 pub(crate) struct Past {
     /// Name of the server.
     pub(crate) host: String,
-    /// All of it as one window.
+    /// Whole range as one window.
     pub(crate) window: Window,
-    /// Its parts.
+    /// Windows of the range.
     pub(crate) parts: Vec<Window>,
-    /// Begin of the first one.
+    /// Beginning of the first window.
     pub(crate) began: SystemTime,
-    /// End of the last one.
+    /// End of the last window.
     pub(crate) ended: SystemTime,
 }
 
-/// Reads the window that has this time, and as many behind it as are needed for so much time.
+/// Reads the windows from `at` to `at + length`.
 ///
 /// # Errors
-/// When there is no history, or none of that time; the error says what there is.
+/// When there is no history of this time; the error says which times it has.
 pub(crate) fn read(args: &PastArgs, at: SystemTime, length: Duration) -> anyhow::Result<Past> {
     let path = file(&args.history)?;
     let store = Store::read(&path)?;
@@ -53,7 +53,7 @@ pub(crate) fn read(args: &PastArgs, at: SystemTime, length: Duration) -> anyhow:
             continue;
         }
         if let Err(e) = add(&mut past, &store, entry, (at, at + length)) {
-            // The others are told.
+            // A damaged recording does not hide the others.
             log(Level::Warn, &format!("{}: {e:#}", entry.metadata.name));
         }
     }
@@ -68,7 +68,7 @@ pub(crate) fn read(args: &PastArgs, at: SystemTime, length: Duration) -> anyhow:
     past.with_context(none)
 }
 
-/// Adds the windows of a recording that are of this time.
+/// Adds the windows of a recording that are in this range.
 fn add(
     past: &mut Option<Past>,
     store: &Store,
@@ -102,7 +102,7 @@ fn add(
                 });
             }
             Some(past) => {
-                // A clock that was set back has that time twice.
+                // After the clock was set back, the history has two windows of the same time. The first one is used.
                 if began + NEAR < past.ended {
                     continue;
                 }
@@ -115,15 +115,15 @@ fn add(
     Ok(())
 }
 
-/// Takes names of clients from the agent of this host, where one runs, for a history that is this host's: the same addresses have other
-/// names elsewhere. Clients of a host without an agent stay addresses.
+/// Learns names of clients from the agent of this host, if one runs. Only for a history of this host: the same addresses have other names
+/// elsewhere. Without an agent, clients keep their addresses.
 pub(crate) fn learn_names(past: &Past) {
     if past.host == console::one_line(&nfscope_source::hostname::own_name()) {
         let _ = http::snapshot(&address::default_url());
     }
 }
 
-/// History counts as what a probe measured: the agent keeps no window without operations that were timed.
+/// Probe that stands for the history. Its state is attached, because an agent keeps only windows with timed operations.
 fn probe(recording: &str) -> ProbeStatus {
     ProbeStatus {
         probe: "history".to_owned(),
@@ -137,7 +137,7 @@ fn probe(recording: &str) -> ProbeStatus {
     }
 }
 
-/// The file of the history: this one, or the one of this directory.
+/// File of the history: `path`, or the one in the directory `path`.
 fn file(path: &Path) -> anyhow::Result<PathBuf> {
     const FIX: &str = "an agent keeps one with --history-directory, and the unit of the package does; --history names another place";
     let meta = fs::metadata(path).with_context(|| {
@@ -174,12 +174,12 @@ fn moment(ms: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(ms.max(0).unsigned_abs())
 }
 
-/// Date and time of day here.
+/// Local date and time.
 fn local(at: SystemTime) -> String {
     timestamp::local(at)
 }
 
-/// Begin and end of the time that the history has.
+/// Time range of the history, as a sentence.
 fn known(store: &Store, entries: &[Entry]) -> String {
     let ended = entries.iter().filter_map(|e| store.ended_ms(e).ok()?).max();
     match (entries.first(), ended) {
@@ -199,20 +199,20 @@ pub(crate) struct User {
     pub(crate) kind: &'static str,
     /// Address or path.
     pub(crate) of: String,
-    /// Name of the client today, where one is known.
+    /// Current name of the client, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// Operations.
+    /// Number of operations.
     pub(crate) operations: f64,
-    /// Its part of the time of all operations, 0 to 1.
+    /// Share of the time of all operations, 0 to 1.
     pub(crate) share_of_time: Option<f64>,
-    /// Bytes that it read and wrote, where they are counted.
+    /// Bytes read and written, if they are counted.
     pub(crate) bytes: Option<u64>,
-    /// Its part of all bytes.
+    /// Share of all bytes, 0 to 1.
     pub(crate) share_of_bytes: Option<f64>,
 }
 
-/// Clients and exports that used the server most, by time and by bytes.
+/// Clients and exports with the largest share of time or bytes. `name` returns the name of an address.
 pub(crate) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<User> {
     let of = |kind, all: Vec<WindowUser<'_>>| -> Vec<User> {
         let moved = |u: &WindowUser<'_>| u.moved.map(|m| m.read + m.written);
@@ -231,7 +231,7 @@ pub(crate) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<Us
                     .map(|n| n as f64 / total as f64),
             })
             .collect();
-        // Clients and exports with most of either.
+        // Sorted by the larger of both shares.
         let most = |u: &User| (u.share_of_time.unwrap_or(0.0)).max(u.share_of_bytes.unwrap_or(0.0));
         users.sort_by(|a, b| most(b).total_cmp(&most(a)).then_with(|| a.of.cmp(&b.of)));
         users.truncate(MOST_NAMED);
@@ -243,7 +243,7 @@ pub(crate) fn users(w: &Window, name: impl Fn(&str) -> Option<String>) -> Vec<Us
 }
 
 impl Past {
-    /// Time of the window: `2026-11-27 03:10:00 to 03:11:00`, and what is missing of it.
+    /// Time range: `2026-11-27 03:10:00 to 03:11:00`, and the time without windows.
     pub(crate) fn when(&self) -> String {
         let offset = local_offset(self.ended);
         let until = time_of_day(self.ended, offset);
@@ -257,7 +257,7 @@ impl Past {
         text
     }
 
-    /// Clients and exports that used the server, as lines.
+    /// Clients and exports that used the server, one per line.
     pub(crate) fn who(&self, users: &[User]) -> String {
         if users.is_empty() {
             return String::new();

@@ -1,4 +1,4 @@
-//! Who and what is behind the findings of `nfscope diagnose`: by break-downs that were counted meanwhile, and else from a sample.
+//! Clients, exports and files behind the findings of `nfscope diagnose`: by breakdowns that were counted meanwhile, else by a sample.
 
 use nfscope_agent_client::counting::Told;
 use nfscope_agent_client::windows::WindowStream;
@@ -10,15 +10,15 @@ use nfscope_model::finding::{Diagnosis, Evidence, Finding, Kind};
 use nfscope_source::{file_path, lossless};
 use std::time::Duration;
 
-/// How long the names of an export are searched for a file, in all: it may lie on the disk that is slow.
+/// Time limit for finding the path of an inode in an export, which may lie on the slow disk.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// True if there is a finding whose operations can be told apart.
+/// Returns true if there is a finding whose operations can be counted by client, export or file.
 pub(super) fn needs_who(d: &Diagnosis, b: &Breakdown) -> bool {
     d.findings.iter().any(|f| counted::ops(f.kind, b).is_some())
 }
 
-/// Adds to the findings what was counted. Returns in sentences what is not known, and why.
+/// Adds counted clients, exports and files to the findings. Returns sentences about what is not known, and why.
 pub(super) fn name_who(
     findings: &mut [Finding],
     (window, b): (&Window, &Breakdown),
@@ -29,7 +29,7 @@ pub(super) fn name_who(
     let Some(told) = told else {
         return Vec::new();
     };
-    // The files of another host have the numbers of others here.
+    // Inode numbers of another host mean other files here.
     let here = window.delta.host == Some(nfscope_source::hostname::own_name());
     let mut not_known = Vec::new();
     let mut say = |sentence: String| {

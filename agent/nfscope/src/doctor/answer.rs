@@ -1,29 +1,29 @@
-//! Answers of rules.
+//! Answers of the rules.
 
 use serde::Serialize;
 
-/// How something stands, the most pressing first.
+/// State of a setting, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Change it: it is wrong for any load.
+    /// Change it: the setting is wrong for any load.
     Change,
-    /// Consider it: whether it helps depends on the load or on the hardware.
+    /// Consider a change: its effect depends on the load or on the hardware.
     Consider,
-    /// Not known.
+    /// The state cannot be determined.
     Unknown,
-    /// Good: nothing is to be done.
+    /// Nothing is to be done.
     Good,
 }
 
-/// Statement of a rule about one thing on a host.
+/// Statement of a rule about one object of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// How it stands.
+    /// State of the object.
     pub state: State,
-    /// Words for the thing that was found.
+    /// Description of what was found.
     pub says: String,
-    /// How it is changed, or how it can be known; empty where it is good.
+    /// Command or setting that changes it, or how to determine it; empty if it is good.
     pub how: String,
 }
 
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    /// Not known, and how it can be.
+    /// Returns an unknown answer; `how` says how to determine it.
     pub fn unknown(says: impl Into<String>, how: impl Into<String>) -> Answer {
         Answer {
             state: State::Unknown,
@@ -46,7 +46,7 @@ impl Answer {
         }
     }
 
-    /// To be changed.
+    /// Returns an answer that advises a change.
     pub fn change(says: impl Into<String>, how: impl Into<String>) -> Answer {
         Answer {
             state: State::Change,
@@ -55,7 +55,7 @@ impl Answer {
         }
     }
 
-    /// To be considered.
+    /// Returns an answer that suggests a change.
     pub fn consider(says: impl Into<String>, how: impl Into<String>) -> Answer {
         Answer {
             state: State::Consider,
@@ -65,19 +65,19 @@ impl Answer {
     }
 }
 
-/// An answer with its rule.
+/// Answer with its rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the rule.
     pub rule: &'static str,
-    /// How it stands.
+    /// State of the object.
     pub state: State,
-    /// Words for the thing that was found.
+    /// Description of what was found.
     pub says: String,
-    /// Why the rule matters.
+    /// Reason for the rule.
     pub why: &'static str,
-    /// How it is changed, or how it can be known.
+    /// Command or setting that changes it, or how to determine it; empty if it is good.
     pub how: String,
-    /// Where the rule comes from.
+    /// Standard, manual page, documentation or kernel source that the rule is based on.
     pub source: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Rules about clients of NFSv4.
+//! Rules about NFSv4 clients.
 
 use super::answer::State;
 use super::tests::{good, said};
@@ -7,7 +7,7 @@ fn info(state: &str) -> String {
     format!("address: \"10.9.1.3:800\"\nminor version: 2\n{state}session slots: 64\n")
 }
 
-/// Kernels before 5.14 print no state, and UNKNOWN is none.
+/// Kernels before 5.14 print no callback state. UNKNOWN is no state either.
 #[test]
 fn a_callback_whose_state_is_not_known_is_not_good() {
     let files = good();
@@ -23,7 +23,7 @@ fn a_callback_whose_state_is_not_known_is_not_good() {
             ]
         );
     }
-    // No callback is sent to a client that went away.
+    // The server sends no callback to a client that is not confirmed any more.
     for status in ["courtesy", "expirable"] {
         files.add(
             second,

@@ -1,4 +1,4 @@
-//! Files of a host, each read when a rule asks for it.
+//! Files of a host, read on demand by the rules.
 
 use crate::doctor::answer::Answer;
 use nfscope_model::host_report::Exported;
@@ -8,22 +8,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of a file: the mounts, exports and connections of the largest servers have a few megabytes.
+/// Most bytes of a file. Mounts, exports and connections of the largest servers take a few megabytes.
 const MOST: u64 = 64 << 20;
 
-/// Why something was not read.
+/// Reason why something was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// Path of a file that is not there.
+    /// The file does not exist; its path.
     Absent(String),
-    /// Reason why a file cannot be read without privileges.
+    /// The file needs privileges; the error.
     Denied(String),
-    /// Reason why a file has no answer, which privileges do not change.
+    /// The file cannot be read for another reason; the error.
     Failed(String),
 }
 
 impl Missing {
-    /// The answer of a rule that needs it.
+    /// Answer of a rule that needs the missing thing.
     pub fn answer(&self) -> Answer {
         match self {
             Missing::Absent(path) => Answer::unknown(
@@ -39,14 +39,14 @@ impl Missing {
     }
 }
 
-/// The host that is examined.
+/// Host under examination.
 #[derive(Debug)]
 pub struct Host {
     root: PathBuf,
-    /// Its exports and their logs.
+    /// Exports of the host, and their logs.
     pub exported: Vec<Exported>,
-    /// Output of `ss` about TCP connections to the port of NFS, or the reason why there is none.
-    pub sockets: Result<String, String>,
+    /// Output of `ss` about TCP connections to port 2049, or the reason why there is none.
+    pub sockets: Result<String, NoSockets>,
 }
 
 impl Host {
@@ -59,13 +59,16 @@ impl Host {
         }
     }
 
-    /// The host whose files lie below a folder.
+    /// Host whose files are below a directory.
     #[cfg(test)]
     pub fn below(root: &Path) -> Host {
         Host {
             root: root.to_owned(),
             exported: Vec::new(),
-            sockets: Err("`ss` was not run".to_owned()),
+            sockets: Err(NoSockets {
+                why: "`ss` was not run".to_owned(),
+                how: AGAIN,
+            }),
         }
     }
 
@@ -73,10 +76,10 @@ impl Host {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The text of a file.
+    /// Text of a file.
     pub fn text(&self, path: &str) -> Result<String, Missing> {
         let place = self.place(path);
-        // Only the kernel's own files answer at once, whatever disks and networks do.
+        // Reads in /proc and /sys cannot block on a disk or a network. Others run with a time limit.
         let read = match path.starts_with("/proc") || path.starts_with("/sys") {
             true => bounded::read_here(&place, MOST),
             false => bounded::read(&place, MOST),
@@ -85,14 +88,14 @@ impl Host {
             .map_err(|e| missing(path, &e))
     }
 
-    /// The number that a file has and nothing else.
+    /// Number that is the whole content of a file.
     pub fn number(&self, path: &str) -> Result<u64, Missing> {
         let text = self.text(path)?;
         let not = |_| Missing::Failed(format!("{path} has no number: {:?}", text.trim()));
         text.trim().parse().map_err(not)
     }
 
-    /// Names in a folder, in order.
+    /// Sorted names in a directory.
     pub fn names(&self, path: &str) -> Result<Vec<String>, Missing> {
         let entries = std::fs::read_dir(self.place(path)).map_err(|e| missing(path, &e))?;
         let mut names: Vec<_> = entries
@@ -103,13 +106,13 @@ impl Host {
         Ok(names)
     }
 
-    /// Name of the file to which a path leads in the end: `dm-0` for `/dev/mapper/data`.
+    /// Last component of a path after its symbolic links are resolved: `dm-0` for `/dev/mapper/data`.
     pub fn end_of(&self, path: &str) -> Option<String> {
         let end = std::fs::canonicalize(self.place(path)).ok()?;
         Some(lossless::of_path(Path::new(end.file_name()?)))
     }
 
-    /// The table of exports.
+    /// Text of the export table, /var/lib/nfs/etab.
     pub fn etab(&self) -> Result<String, Missing> {
         self.text(etab::ETAB)
     }
@@ -123,39 +126,55 @@ impl Host {
 }
 
 fn missing(path: &str, e: &io::Error) -> Missing {
-    // A file of a client that has just left says ENXIO (fs/nfsd/nfs4state.c, client_info_show()).
+    // The info file of a client that has just left returns ENXIO (fs/nfsd/nfs4state.c, client_info_show()).
     if rustix::io::Errno::from_io_error(e) == Some(rustix::io::Errno::NXIO) {
         return Missing::Absent(path.to_owned());
     }
     let why = format!("cannot read {path}: {e}");
     match e.kind() {
-        // A driver without a value refuses the reading: the speed of a link that is down.
+        // Drivers return EINVAL for a value that does not exist, such as the speed of a link that is down.
         io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Missing::Absent(path.to_owned()),
         io::ErrorKind::PermissionDenied => Missing::Denied(why),
         _ => Missing::Failed(why),
     }
 }
 
-/// Round trips are told by netlink alone, and `ss` of iproute2 asks it. It may take as long as a file of a slow disk.
-fn sockets() -> Result<String, String> {
+/// Reason why round trips are not known, and the way to know them.
+#[derive(Debug)]
+pub struct NoSockets {
+    pub why: String,
+    pub how: &'static str,
+}
+
+const AGAIN: &str = "run it again while clients are connected";
+
+/// Runs `ss` with a time limit. Round-trip times are available by netlink only, which `ss` of iproute2 queries.
+fn sockets() -> Result<String, NoSockets> {
     let ask = || {
         let args = ["-Htni", "state", "established", "sport", "=", ":2049"];
         Command::new("ss").args(args).output()
     };
     match bounded::within(Path::new("ss"), PATIENCE, ask) {
         Ok(out) if out.status.success() => Ok(lossless::text(&out.stdout)),
-        Ok(out) => Err(format!("`ss` failed ({})", out.status)),
+        Ok(out) => Err(NoSockets {
+            why: format!("`ss` failed ({})", out.status),
+            how: AGAIN,
+        }),
         Err(e) => Err(no_sockets(&e)),
     }
 }
 
-/// Reason why `ss` said nothing. The text of a timeout names a file system, which `ss` does not ask.
-fn no_sockets(e: &io::Error) -> String {
+/// Reason why `ss` has no output. The default text of a timeout speaks of a file system, and `ss` reads none.
+fn no_sockets(e: &io::Error) -> NoSockets {
     match e.kind() {
-        io::ErrorKind::TimedOut => {
-            format!("`ss` did not answer within {} s", PATIENCE.as_secs())
-        }
-        _ => format!("`ss` cannot be run: {e}"),
+        io::ErrorKind::TimedOut => NoSockets {
+            why: format!("`ss` did not answer within {} s", PATIENCE.as_secs()),
+            how: AGAIN,
+        },
+        _ => NoSockets {
+            why: format!("`ss` cannot be run: {e}"),
+            how: "install iproute2, and run it again while clients are connected",
+        },
     }
 }
 
@@ -186,8 +205,11 @@ mod tests {
     #[test]
     fn a_slow_ss_is_no_file_system_that_hangs() {
         let slow = io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer");
-        assert_eq!(no_sockets(&slow), "`ss` did not answer within 3 s");
+        let slow = no_sockets(&slow);
+        assert_eq!(slow.why, "`ss` did not answer within 3 s");
+        assert_eq!(slow.how, AGAIN, "a program that is there is not installed");
         let gone = no_sockets(&io::Error::from(io::ErrorKind::NotFound));
-        assert!(gone.contains("cannot be run"), "{gone}");
+        assert!(gone.why.contains("cannot be run"), "{gone:?}");
+        assert!(gone.how.contains("iproute2"), "{gone:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! `nfscope doctor`: the configuration of an NFS server without a load: each rule looks at files of the kernel and says why, how and by which source.
+//! `nfscope doctor`: checks the configuration of an NFS server without a load. Each finding has a reason, a fix and a source.
 //!
-//! [`host`] reads, [`rules`] judge, [`answer`] is what they say, and [`render`] prints it. Nothing is changed, and no agent is
-//! asked. Files below a folder of a test are a host, too.
+//! [`host`] reads files, [`rules`] judge them, [`answer`] has their answers, and [`render`] prints them. The command changes nothing and
+//! needs no agent. Tests examine directories that have the files of a host.
 
 pub mod answer;
 #[cfg(test)]
@@ -23,10 +23,10 @@ use nfscope_source::hostname;
 use nfscope_text::console;
 use serde::Serialize;
 
-/// The page, and the exit code.
+/// Returns the output and the exit code.
 ///
 /// # Errors
-/// None that a host can cause.
+/// When the JSON cannot be made, which no host causes.
 pub fn run(args: &DoctorArgs) -> anyhow::Result<(String, u8)> {
     #[derive(Serialize)]
     struct Page<'a> {
@@ -46,7 +46,7 @@ pub fn run(args: &DoctorArgs) -> anyhow::Result<(String, u8)> {
     Ok((text, exit_code(&findings)))
 }
 
-/// Findings of every rule: those to change, those to consider, those not known, and the good ones.
+/// Findings of all rules, in the order of [`State`].
 pub fn examine(host: &Host) -> Vec<Finding> {
     let mut all: Vec<_> = (rules::ALL.iter())
         .flat_map(|rule| {
@@ -65,7 +65,7 @@ pub fn examine(host: &Host) -> Vec<Finding> {
     all
 }
 
-/// 3 where something is to be changed; 1 where not even the threads of a server are known; otherwise 0.
+/// Exit code: 3 if something is to be changed, 1 if the server's threads cannot be read, otherwise 0.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let server = |f: &&Finding| f.rule == rules::threads::THREADS.name;
     match findings.iter().find(server).map(|f| f.state) {

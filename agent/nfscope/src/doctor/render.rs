@@ -1,11 +1,11 @@
-//! The list as a page for a terminal.
+//! Findings as text for a terminal.
 
 use crate::doctor::answer::{Finding, State};
 use nfscope_text::wrap::wrap;
 
-/// Columns of a line, as far as words allow it.
+/// Columns of a line; a longer word may exceed it.
 const WIDTH: usize = 110;
-/// Column at which a text begins: behind the state and the rule.
+/// Width of the column with the rule's name.
 const RULE: usize = 14;
 
 fn word(state: State) -> (&'static str, u8) {
@@ -17,7 +17,7 @@ fn word(state: State) -> (&'static str, u8) {
     }
 }
 
-/// The list, the most pressing first, each with why and how.
+/// Text of the findings, in their order, each with reason and fix.
 pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
     let count = |state| findings.iter().filter(|f| f.state == state).count();
     let mut out = format!(
@@ -45,7 +45,7 @@ pub fn render(host: &str, findings: &[Finding], color: bool) -> String {
         if matches!(f.state, State::Change | State::Consider) {
             wrap(&mut out, WIDTH, &lead("why:"), f.why);
         }
-        // Advice that several findings share is printed behind the last of them.
+        // Advice that successive unknown findings share is printed once, after the last of them.
         let again = findings.get(n + 1).is_some_and(|next| next.how == f.how);
         let shared = f.state == State::Unknown && again;
         if !f.how.is_empty() && !shared {

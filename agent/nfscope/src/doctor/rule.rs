@@ -1,17 +1,17 @@
-//! A rule: a name, a reason, a source, and a function that looks.
+//! Rule: a name, a reason, a source, and a function that examines a host.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
 
-/// A rule.
+/// Rule about the configuration of a host.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name, which stands in front of what it says.
+    /// Name, printed before each answer.
     pub name: &'static str,
-    /// Why it matters.
+    /// Reason why the rule matters.
     pub why: &'static str,
-    /// Where it comes from: a standard, a page of a manual, documentation or code of the kernel.
+    /// Standard, manual page, documentation or kernel source that the rule is based on.
     pub source: &'static str,
-    /// Answers about a host: at least one, unless the rule has no object there.
+    /// Examines a host. Returns at least one answer, unless the host has no object of the rule.
     pub look: fn(&Host) -> Vec<Answer>,
 }

@@ -1,4 +1,4 @@
-//! Rules over files of hosts that were never there.
+//! Rules on synthetic hosts.
 
 use super::answer::{Finding, State};
 use super::{Host, examine, exit_code, render};
@@ -6,7 +6,7 @@ use nfscope_model::host_report::Exported;
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder with the files of a host, removed when it goes.
+/// Temporary directory with the files of a host.
 pub(super) struct Files(tempfile::TempDir);
 
 impl Files {
@@ -43,7 +43,7 @@ pub(super) fn said(findings: &[Finding], rule: &str) -> Vec<(State, String)> {
     of.map(|f| (f.state, f.says.clone())).collect()
 }
 
-/// A server as it should be, with a client.
+/// Host without findings, with one client.
 pub(super) fn good() -> Files {
     let files = Files::of(&[
         ("/proc/fs/nfsd/threads", "16\n"),
@@ -144,7 +144,7 @@ fn a_server_as_it_should_be_has_nothing_to_change() {
     );
 }
 
-/// Each line is one file of the good server that is otherwise.
+/// Each row replaces one file of the good host.
 #[test]
 fn each_rule_finds_what_it_is_for() {
     use State::{Change, Consider, Unknown};
@@ -319,7 +319,7 @@ fn each_rule_finds_what_it_is_for() {
     }
 }
 
-/// A read-only export may be async, and a server without 4.0 has no bug of it.
+/// Async is harmless on a read-only export, and a bug of NFSv4.0 is harmless on a server without it.
 #[test]
 fn what_does_no_harm_is_not_told() {
     let files = good();
@@ -330,14 +330,14 @@ fn what_does_no_harm_is_not_told() {
     let bugs = said(&files.examine(), "kernel bugs");
     assert_eq!(bugs[0].0, State::Consider);
     assert_eq!(bugs[1..], [(State::Good, fixed.to_owned())]);
-    // A bug that needs another version of NFS is not fixed.
+    // A bug of a version that is not served is not reported as fixed.
     files.add("/proc/fs/nfsd/versions", "+3 +4 -4.0 +4.1 +4.2\n");
     let not_served = "CVE-2026-31402 needs NFSv4.0, which is not served";
     assert_eq!(
         said(&files.examine(), "kernel bugs"),
         [fixed, not_served].map(|text| (State::Good, text.to_owned()))
     );
-    // A global pool matters on several nodes alone.
+    // Pool mode `global` matters only with several NUMA nodes.
     files.add("/sys/devices/system/node/node1/cpulist", "4-7\n");
     assert_eq!(said(&files.examine(), "pool mode")[0].0, State::Consider);
 }
@@ -353,7 +353,7 @@ fn buffers_are_held_against_bandwidth_and_delay() {
         ));
         examine(&host)
     };
-    // 4 MiB in 40 ms are 105 MB/s of 1.25 GB/s.
+    // 4 MiB per 40 ms are 105 MB/s; the link has 1.25 GB/s.
     let far = with("40");
     let (state, says) = &said(&far, "tcp buffers")[0];
     assert_eq!(*state, State::Consider);
@@ -380,7 +380,7 @@ fn buffers_are_held_against_bandwidth_and_delay() {
     );
 }
 
-/// A host without a server, or with files that cannot be read, has no advice at all.
+/// No advice for a host without a server, or with unreadable files.
 #[test]
 fn nothing_is_advised_where_nothing_is_known() {
     let findings = Files::of(&[]).examine();
@@ -394,7 +394,7 @@ fn nothing_is_advised_where_nothing_is_known() {
         page.contains("?        threads        /proc/fs/nfsd/threads is not there"),
         "{page}"
     );
-    // Not zero: whatever is no number.
+    // Text that is no number is not read as 0.
     let files = good();
     files.add("/proc/fs/nfsd/threads", "many\n");
     assert_eq!(said(&files.examine(), "threads")[0].0, State::Unknown);

@@ -1,4 +1,4 @@
-//! `nfscope experiment analyse`, and what pilot recordings tell of a plan.
+//! `nfscope experiment analyse`, and the smallest effect that a plan can find by its pilot recordings.
 
 use crate::experiment::cli::{AnalyseArgs, PlanArgs};
 use crate::experiment::file::PlanFile;
@@ -18,13 +18,13 @@ use nfscope_text::console::{json, print, say};
 use std::fs;
 use std::path::Path;
 
-/// The families of durations. A window without requests was not timed, and is left out.
+/// Families of durations. A window without requests has no durations, and is left out.
 const TIMES: [&Info; 2] = [&f::OP_DURATION.info, &f::RPC_DURATION.info];
 
-/// A plan file's word for `--linear`.
+/// Setting of a plan file that replaces the flag `--linear`; error messages name it.
 const OF_FILE: &str = "linear = true in [effects]";
 
-/// The families that are read of each run.
+/// Families to read from the baseline of each run.
 fn families(asked: &[Asked]) -> Vec<&'static Info> {
     let mut all = [&TIMES[..], &[&f::OP_ERRORS.info], &durability::FAMILIES[..]].concat();
     if asked.iter().any(|a| matches!(a, Asked::Row(_))) {
@@ -33,7 +33,7 @@ fn families(asked: &[Asked]) -> Vec<&'static Info> {
     all
 }
 
-/// Analyses the runs of an experiment, all of which must be recorded unless somebody asks for those that are.
+/// Analyses the recorded runs of an experiment. Every run must be recorded unless `--incomplete` is given.
 pub(super) fn analyse(args: &AnalyseArgs) -> anyhow::Result<()> {
     let plan = read(&args.store.path, &args.name)?;
     let entries = recorded(&args.store.path, &plan)?;
@@ -100,10 +100,10 @@ pub(super) fn of_file(path: &Path, file: &PlanFile) -> anyhow::Result<()> {
     Ok(print(&shown(&all.context("effects")?))?)
 }
 
-/// Responses that the runs of an experiment measured.
+/// Values of the responses in the recorded runs of an experiment.
 ///
 /// # Errors
-/// When a response is there twice, or a run has none.
+/// When a response is given twice, or a run has no such response.
 pub(super) fn measured(
     store: &Store,
     entries: &[Option<Entry>],
@@ -112,10 +112,10 @@ pub(super) fn measured(
     measured_with(store, entries, asked, false)
 }
 
-/// Responses, where one is missing in runs that have no such number: an open has no throughput.
+/// Values of the responses, for tables. A run without a number of the load counts as missing: a workload of opens has no throughput.
 ///
 /// # Errors
-/// When a response is there twice, or no run has it.
+/// When a response is given twice, or no run has it.
 pub(super) fn measured_where_there(
     store: &Store,
     entries: &[Option<Entry>],
@@ -181,7 +181,7 @@ fn measured_with(
     }
 }
 
-/// A run without a response: what all metrics have in common.
+/// Data of a run that all responses share: rate, failed operations, durability. Its response is NaN.
 fn run(c: &SeriesSet) -> RunData {
     let all = c.histograms(&f::OP_DURATION, |_| true);
     let operations = all.map_or(0.0, |s| s.count());
@@ -194,7 +194,7 @@ fn run(c: &SeriesSet) -> RunData {
     }
 }
 
-/// What pilot recordings say of a plan: the smallest effect that it will find.
+/// Text about the smallest effect that a plan finds, by the variation between and within its pilot recordings.
 pub(super) fn pilot(args: &PlanArgs, plan: &Plan, metric: &Metric) -> anyhow::Result<String> {
     let store = Store::open(&args.store.path)?;
     let mut pilots = Vec::new();

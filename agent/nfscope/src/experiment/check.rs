@@ -1,4 +1,4 @@
-//! `nfscope experiment check`: every level is set once and the load runs for seconds, so that hours are not spent on what would fail.
+//! `nfscope experiment check`: sets every level once and runs the load for seconds. Mistakes show before the hours of a whole experiment.
 
 use crate::experiment::cli::CheckArgs;
 use crate::experiment::client::{check_workload, measured, mount};
@@ -22,11 +22,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The shortest window of a recording.
+/// Shortest window of the trial recording.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// Windows of a recording that is not kept.
+/// Windows of the trial recording, which is not kept.
 const WINDOWS: u32 = 10;
-/// Most operations that are told by name.
+/// Operations that the summary of a trial names, the most frequent first.
 const MOST: usize = 4;
 
 /// Tries a plan file; returns the exit code.
@@ -126,7 +126,7 @@ fn try_all(args: &CheckArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As few runs as have every level of every factor, by their numbers: each has the most levels that those before have not.
+/// Numbers of few runs that together have every level of every factor. Greedy: each run adds the most levels that are not seen yet.
 fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     let mut seen: BTreeSet<(usize, usize)> = BTreeSet::new();
     let mut chosen = Vec::new();
@@ -137,7 +137,7 @@ fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     };
     loop {
         let new = |run: &Run| levels(run).iter().filter(|l| !seen.contains(l)).count();
-        // The first of those with as many: the last of them backwards.
+        // `max_by_key` returns the last maximum. On the reversed list this is the first run with the most new levels.
         let best = runs.iter().enumerate().rev();
         match best.max_by_key(|(_, r)| new(r)) {
             Some((i, run)) if new(run) > 0 => {
@@ -150,7 +150,7 @@ fn chosen(runs: &[Run], factors: usize) -> Vec<usize> {
     }
 }
 
-/// Every load of a plan is one that there is, with parameters that it has.
+/// Checks that every workload of a plan exists, and has the parameters that are set.
 fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     if let Measure::Workload(block) = &file.run.measure {
         for run in runs {
@@ -160,7 +160,7 @@ fn check_workloads(file: &PlanFile, runs: &[Run]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run that is tried, and not kept.
+/// Trial of one run; its measurements are not kept.
 struct Try<'a> {
     args: &'a CheckArgs,
     file: &'a PlanFile,
@@ -180,7 +180,7 @@ impl Try<'_> {
         }
     }
 
-    /// Sets each level, and goes on where one fails; returns what was wrong.
+    /// Sets each level, and continues after a failure; returns the failures.
     fn set(&self, shell: &Shell) -> anyhow::Result<Vec<String>> {
         let mut wrong = Vec::new();
         for (what, level) in self.file.levels_of(&self.run) {
@@ -194,7 +194,7 @@ impl Try<'_> {
         Ok(wrong)
     }
 
-    /// Verifies each level, and that the verify of no other level succeeds; returns what was wrong.
+    /// Verifies each level, and that the verify command of every other level fails; returns the problems.
     fn verify(&self, shell: &Shell, mount: Option<&Path>) -> anyhow::Result<Vec<String>> {
         let mut wrong = Vec::new();
         let filled = |command: &String| self.file.filled(command, &self.run, mount);
@@ -221,7 +221,7 @@ impl Try<'_> {
         Ok(wrong)
     }
 
-    /// Runs the load, and measures for a short time what a run measures.
+    /// Runs the load, and measures for `--duration` what the run would measure.
     fn load(&self, shell: &Shell, client: Option<&mut Client>) -> anyhow::Result<()> {
         let run = &self.file.run;
         let mount = client.as_ref().and_then(|c| c.path());
@@ -267,7 +267,7 @@ impl Try<'_> {
         Ok(())
     }
 
-    /// Tells what reached the server, and checks that a whole run has enough of it.
+    /// Prints the operations that reached the server, and checks that a whole run at this rate has enough of them.
     fn enough(
         &self,
         run: &Recorded,
@@ -320,7 +320,7 @@ mod tests {
                 chosen.iter().any(|n| of(n) == level)
             };
             assert!((0..design.factors).all(|f| has(f, 0) && has(f, 1)));
-            // Seven factors in eight runs: all high, and three others for all low levels.
+            // Seven factors in eight runs: one run has all factors high, and three others cover all low levels.
             assert!(chosen.len() <= 4, "{chosen:?}");
         }
         let runs = blocks_of(&factorial(&[5, 2, 3]).unwrap(), 1, 5, 0);

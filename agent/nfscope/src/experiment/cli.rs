@@ -57,7 +57,7 @@ pub enum ExperimentCommand {
     Rm(NamedArgs),
 }
 
-/// Options that make a plan, and change none.
+/// Options for a new plan only, which conflict with `--add-foldover` and `--add-replicates`.
 const OF_A_NEW_PLAN: [&str; 9] = [
     "factors",
     "replicates",
@@ -177,7 +177,7 @@ pub struct RecordRunArgs {
     pub store: StoreArgs,
 }
 
-/// A run with fewer operations says little of its levels: its load did not reach the server.
+/// Default of `--min-operations`. A run with fewer says little about its levels: its load did not reach the server.
 pub const LEAST_OPERATIONS: u64 = 100;
 
 const PLAN_FILE: &str = "\
@@ -373,7 +373,7 @@ pub struct TableArgs {
     pub store: StoreArgs,
 }
 
-/// Parses `1/2`.
+/// Parses a fraction of all combinations, such as `1/2`; returns its denominator, a power of 2 up to 2048.
 pub(crate) fn fraction(text: &str) -> Result<usize, String> {
     let n = text.strip_prefix("1/").and_then(|n| n.parse().ok());
     n.filter(|n: &usize| n.is_power_of_two() && (2..=2048).contains(n))

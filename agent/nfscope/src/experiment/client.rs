@@ -1,4 +1,4 @@
-//! The client's side of a run: its mount, a command that runs to its end, and a load of `nfscope versions`.
+//! Client side of a run: its mount, its command, and its workload of `nfscope versions`.
 
 use crate::experiment::file::{Block, Measure, PlanFile};
 use crate::experiment::numbers::numbers;
@@ -16,21 +16,21 @@ use nfscope_text::units::length;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Amount of data of a workload of fio.
+/// Data set size of the fio workloads.
 const SIZE: SizeName = SizeName::Small;
 
-/// The mount of a run.
+/// Mount that a run needs.
 pub(super) struct Wanted {
     pub export: Export,
     pub version: String,
-    /// Options beside the version.
+    /// Mount options without `vers=`.
     pub others: Option<String>,
 }
 
-/// The mount that a run has by its levels, if its file has one.
+/// Mount that a run needs, by its levels; `None` if the plan file has no `[mount]`.
 ///
 /// # Errors
-/// When the options have no version, or the source is none.
+/// When the options have no `vers=`, or the source is not an export.
 pub(super) fn wanted(file: &PlanFile, run: &Run) -> anyhow::Result<Option<Wanted>> {
     let Some(mount) = &file.mount else {
         return Ok(None);
@@ -55,10 +55,10 @@ pub(super) fn wanted(file: &PlanFile, run: &Run) -> anyhow::Result<Option<Wanted
     }))
 }
 
-/// Makes the mount of a run, if its file has one.
+/// Mounts the export of a run, if the plan file has a `[mount]`.
 ///
 /// # Errors
-/// When the server or the client refuses it.
+/// When this process is not root, or the server or the client refuses the mount.
 pub(super) fn mount(
     file: &PlanFile,
     run: &Run,
@@ -89,7 +89,7 @@ pub(super) fn mount(
     Ok(Some(client))
 }
 
-/// The figures of a load on the mount of a run, by name.
+/// Numbers of a workload on the mount of a run, by name.
 fn figures(
     client: &mut Client,
     kind: Kind,
@@ -105,10 +105,10 @@ fn figures(
     numbers_of(&block, kind, runtime, knob)
 }
 
-/// The numbers of a block by name. `knob` makes it longer.
+/// Numbers of a measured block, by name. `knob` is the option that makes the block longer, for the error.
 ///
 /// # Errors
-/// When it has no operation: nothing was measured.
+/// When the block has no operation: nothing was measured.
 fn numbers_of(
     block: &Measured,
     kind: Kind,
@@ -126,10 +126,11 @@ fn numbers_of(
     Ok(own.chain(block.numbers.clone()).collect())
 }
 
-/// The numbers of a run that no recording measures. `most` limits the time of a load; a command runs to its end.
+/// Numbers of a run that a command or a workload measures; none for a recording. `most` limits the time of a workload; a command runs to
+/// its end.
 ///
 /// # Errors
-/// When it fails, or a number is missing.
+/// When the command or the workload fails, or a number is missing.
 pub(super) fn measured(
     file: &PlanFile,
     run: &Run,
@@ -146,7 +147,7 @@ pub(super) fn measured(
         }
         Measure::Workload(block) => {
             let (kind, threads) = kind_of(file, block, run)?;
-            // A check is shorter than the runs that it tries.
+            // `nfscope experiment check` runs a workload for less time than the runs do.
             let (runtime, knob) = match most {
                 Some(most) if most < block.runtime => (most, "--duration"),
                 _ => (block.runtime, "runtime in [run]"),
@@ -158,10 +159,10 @@ pub(super) fn measured(
     }
 }
 
-/// The load and the threads of a run.
+/// Workload of a run, and its threads.
 ///
 /// # Errors
-/// When there is no such load.
+/// When there is no such workload, its name means several, or the threads are not 1 to 1024.
 pub(super) fn kind_of(file: &PlanFile, block: &Block, run: &Run) -> anyhow::Result<(Kind, u32)> {
     let name = file.filled(&block.workload, run, None);
     let kinds = kind::named(&name).map_err(|e| anyhow::anyhow!("workload: {e}"))?;
@@ -175,17 +176,17 @@ pub(super) fn kind_of(file: &PlanFile, block: &Block, run: &Run) -> anyhow::Resu
     Ok((kind, threads))
 }
 
-/// The parameters of a workload of fio, by the levels of a run.
+/// Parameters of the fio workload of a run, with its levels filled in.
 pub(super) fn parameters(file: &PlanFile, block: &Block, run: &Run) -> Vec<(String, String)> {
     let set = block.set.iter();
     let set = set.map(|(name, value)| (name.clone(), file.filled(value, run, None)));
     set.collect()
 }
 
-/// Checks that the load of a run is one that there is, and that a workload of fio has the parameters that are set.
+/// Checks that the workload of a run exists, and that a fio workload has the parameters that are set.
 ///
 /// # Errors
-/// When it is none, or has no such parameter.
+/// When there is no such workload, or it has no such parameter.
 pub(super) fn check_workload(file: &PlanFile, block: &Block, run: &Run) -> anyhow::Result<()> {
     let (kind, threads) = kind_of(file, block, run)?;
     match kind {

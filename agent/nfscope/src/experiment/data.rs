@@ -1,4 +1,4 @@
-//! The data of a run: enough operations, and numbers that its load printed.
+//! Checks of a run's data: it has enough operations. Also the labels of numbers that its load printed.
 
 use anyhow::ensure;
 use nfscope_baseline::series;
@@ -7,7 +7,7 @@ use nfscope_model::family as f;
 use nfscope_text::units::many;
 use std::collections::BTreeMap;
 
-/// Numbers of a load are labels of the baseline whose keys begin so.
+/// Prefix of labels of a baseline that hold numbers of the load.
 pub(super) const LOAD: &str = "load.";
 
 /// Operations of a recording by name, the most frequent first.
@@ -25,10 +25,10 @@ pub(super) fn operations(store: &Store, entry: &Entry) -> anyhow::Result<Vec<(St
     Ok(all)
 }
 
-/// Checks that a recording has so many operations: one without tells nothing of its levels.
+/// Checks that a recording has at least `least` operations. A run with fewer says nothing about its levels.
 ///
 /// # Errors
-/// When it has fewer.
+/// When the recording has fewer, or the store cannot be read.
 pub(super) fn enough(store: &Store, entry: &Entry, least: u64) -> anyhow::Result<()> {
     let all: f64 = operations(store, entry)?.iter().map(|(_, n)| n).sum();
     ensure!(

@@ -1,4 +1,4 @@
-//! `nfscope experiment check --dry-run`: what a plan file would do, told without setting or running anything.
+//! `nfscope experiment check --dry-run`: prints what a plan file would do, without setting or running anything.
 
 use crate::experiment::client::{kind_of, parameters, wanted};
 use crate::experiment::file::{Measure, PlanFile};
@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where the mount of a run would be.
+/// Mount point that stands for the one of a real run in printed commands.
 const MOUNT: &str = "/mnt/nfscope";
-/// Folders of programs that only root has in its path.
+/// Directories of programs that are in the search path of root only.
 const OF_ROOT: &str = "/usr/local/sbin:/usr/sbin:/sbin";
 
-/// Step of a run: a text of the shell, or what nfscope does itself.
+/// Step of a run: a shell command, or an action of nfscope.
 struct Step {
     what: String,
     text: String,
@@ -25,16 +25,16 @@ struct Step {
 }
 
 enum StepKind {
-    /// A text of the shell.
+    /// Shell command.
     Shell,
-    /// nfscope itself starts these programs.
+    /// Action of nfscope, which starts these programs.
     Own(&'static [&'static str]),
 }
 
-/// Prints the commands of these runs, by their numbers.
+/// Prints the commands of the chosen runs. `chosen` has their numbers, from 1.
 ///
 /// # Errors
-/// When the shell cannot read a command, or the program of one is missing.
+/// When the shell cannot parse a command, or its program is missing.
 pub(super) fn run(file: &PlanFile, runs: &[Run], chosen: &[usize]) -> anyhow::Result<()> {
     let (mut wrong, mut notes) = (BTreeSet::new(), BTreeSet::new());
     for number in chosen {
@@ -66,7 +66,7 @@ pub(super) fn run(file: &PlanFile, runs: &[Run], chosen: &[usize]) -> anyhow::Re
     Ok(())
 }
 
-/// Looks whether a step can be done here.
+/// Checks that a step can be done on this host: adds failures to `wrong`, and possible ones to `notes`.
 fn look(step: &Step, wrong: &mut BTreeSet<String>, notes: &mut BTreeSet<String>) {
     let missing = |program: &str| format!("{program} is missing");
     match step.kind {
@@ -82,7 +82,7 @@ fn look(step: &Step, wrong: &mut BTreeSet<String>, notes: &mut BTreeSet<String>)
             }
             let found = programs(text);
             for (i, program) in found.all.iter().enumerate() {
-                // Programs on the export are there when it is mounted.
+                // Programs on the export exist only while it is mounted.
                 if program.starts_with(MOUNT) || is_there(program) {
                     continue;
                 }
@@ -95,7 +95,7 @@ fn look(step: &Step, wrong: &mut BTreeSet<String>, notes: &mut BTreeSet<String>)
     }
 }
 
-/// The steps of a run, in the order in which it has them.
+/// Steps of a run, in their order.
 fn steps(file: &PlanFile, run: &Run) -> anyhow::Result<Vec<Step>> {
     let at = file.mount.as_ref().map(|_| Path::new(MOUNT));
     let shell = |what: String, text: &String, at: Option<&Path>| Step {
@@ -148,7 +148,7 @@ fn steps(file: &PlanFile, run: &Run) -> anyhow::Result<Vec<Step>> {
     Ok(all)
 }
 
-/// Looks whether sh can read a command; says what it says otherwise.
+/// Checks the syntax of a command by `sh -n`; an error is the text that sh prints.
 fn parsed(command: &str) -> Result<(), String> {
     let said = Command::new("sh")
         .args(["-n", "-c", command])
@@ -161,7 +161,7 @@ fn parsed(command: &str) -> Result<(), String> {
     }
 }
 
-/// Whether sh finds a program, or has it. A dry run needs no root, and runs do.
+/// Returns true if sh finds a program, or has a builtin of this name. Directories of root count: a dry run needs no root, but the runs do.
 fn is_there(program: &str) -> bool {
     let find = format!("PATH=\"$PATH:{OF_ROOT}\"; command -v -- \"$0\"");
     let found = Command::new("sh")
@@ -176,7 +176,7 @@ fn is_there(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Errors and notes of a step of the shell.
+    /// Errors and notes for a shell command.
     fn looked(text: &str) -> (Vec<String>, Vec<String>) {
         let step = Step {
             what: "command".to_owned(),

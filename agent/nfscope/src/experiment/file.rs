@@ -20,35 +20,35 @@ pub(super) use written::read;
 pub(super) struct PlanFile {
     /// The experiment.
     pub plan: Plan,
-    /// The commands of the levels of each factor, in the order of the plan; that of the centre is the last one.
+    /// Levels of each factor with their commands, in the order of the plan. A centre point is the last level.
     pub levels: Vec<Vec<Level>>,
-    /// What every run does.
+    /// Load and measurement of every run.
     pub run: Run,
     /// The mount of each run.
     pub mount: Option<Mount>,
-    /// Table that is printed when all runs are made.
+    /// Table that is printed after the last run.
     pub table: Option<Table>,
-    /// Effects that are printed then.
+    /// Effects that are printed after the last run.
     pub effects: Option<Effects>,
-    /// More rounds, until every interval is as narrow as this.
+    /// Condition that ends a campaign whose number of rounds is open.
     pub until: Option<Until>,
 }
 
-/// How a level is set.
+/// Commands that set and verify a level.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Level {
     level: String,
-    /// Sets it; it may be set already.
+    /// Sets the level. The command also has to work if the level is set already.
     pub set: Option<String>,
-    /// Succeeds if it is set.
+    /// Succeeds if and only if the level is set.
     pub verify: Option<String>,
 }
 
-/// What every run does.
+/// Load and measurement of every run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Run {
-    /// The load, from before the warm-up to the end of the recording.
+    /// Command of the load. It runs from before the warm-up to the end of the recording.
     pub load: Option<String>,
     pub warmup: Duration,
     pub measure: Measure,
@@ -59,48 +59,48 @@ pub(super) struct Run {
 /// Measurement of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Measure {
-    /// The server, by a recording of it.
+    /// Recording of the server.
     Record(Recorded),
-    /// The numbers that a command prints, which runs to its end.
+    /// Command that runs to its end and prints numbers.
     Command(String),
-    /// Figures that a client of the mount sees of a load of `nfscope versions`.
+    /// Workload of `nfscope versions`, measured by the client that mounts the export.
     Workload(Block),
 }
 
 /// Recording of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Recorded {
-    /// The longest time.
+    /// Length of the recording, or its limit if `until_ci` ends it earlier.
     pub length: Duration,
     pub interval: Duration,
-    /// A run with fewer operations has failed.
+    /// Least number of operations. A run with fewer has failed.
     pub operations: u64,
-    /// Width of the metric's interval at which the recording ends.
+    /// Relative width of the confidence interval of `metric` at which the recording ends.
     pub until_ci: Option<f64>,
     pub metric: Option<String>,
 }
 
-/// A load of `nfscope versions`; texts may have levels in them.
+/// Workload of `nfscope versions`. Its texts may contain `{factor}`, which a level replaces.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Block {
     pub workload: String,
     pub threads: String,
     pub runtime: Duration,
-    /// Parameters of a workload of fio.
+    /// Parameters of a fio workload.
     pub set: BTreeMap<String, String>,
 }
 
-/// A mount that each run makes and removes; texts may have levels in them.
+/// Mount that each run makes and removes. Its texts may contain `{factor}`, which a level replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mount {
     pub source: String,
-    /// Path of the export over NFSv3, where that is another one.
+    /// Source over NFSv3, if it differs: NFSv4 has a path below the pseudo root.
     pub v3_source: Option<String>,
     pub options: String,
 }
 
-/// The table at the end.
+/// Table that is printed after the last run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -108,18 +108,18 @@ pub(super) struct Table {
     pub responses: Vec<String>,
 }
 
-/// The effects of factors at the end.
+/// Effects of factors that are printed after the last run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Effects {
     pub responses: Vec<String>,
-    /// Without logarithms, as `--linear` has them.
+    /// Effects are differences and not ratios, as with `--linear`.
     #[serde(default)]
     pub linear: bool,
 }
 
 impl PlanFile {
-    /// A text of the file with the levels of a run in it, and the directory of its mount.
+    /// Replaces `{factor}` in a text by the level of a run, and `{mount}` by its mount point.
     pub(super) fn filled(&self, text: &str, run: &experiment::Run, mount: Option<&Path>) -> String {
         let factors = self.plan.factors.iter().enumerate();
         let text = factors.fold(text.to_owned(), |text, (i, f)| {
@@ -131,7 +131,7 @@ impl PlanFile {
         }
     }
 
-    /// The level of each factor in a run, with its name.
+    /// Level of each factor in a run, with a text such as `threads=8`.
     pub(super) fn levels_of<'a>(
         &'a self,
         run: &'a experiment::Run,
@@ -144,7 +144,7 @@ impl PlanFile {
     }
 }
 
-/// Puts a value in place of `{name}`. A `$` before it makes it a variable of the shell.
+/// Replaces `{name}` by a value. `${name}` is a variable of the shell, and stays.
 fn put(text: &str, name: &str, value: &str) -> String {
     let place = format!("{{{name}}}");
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! `nfscope experiment`: plans beside the store, runs in the store.
+//! `nfscope experiment`: plans are files beside the store, and runs are baselines in it.
 
 pub(crate) mod analyse;
 pub(crate) mod check;
@@ -72,7 +72,7 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
             for path in plans(&args.path) {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy();
                 let told = read(&args.path, &name).and_then(|plan| recorded(&args.path, &plan));
-                // One that cannot be read hides no other.
+                // Plans that cannot be read do not hide the others.
                 let line = match told {
                     Ok(recorded) => {
                         let done = recorded.iter().flatten().count();
@@ -88,7 +88,7 @@ fn without_recording(command: &ExperimentCommand) -> anyhow::Result<()> {
     }
 }
 
-/// Removes a plan, unless a run of it is being made.
+/// Removes a plan, unless another call is making a run of it.
 fn remove(args: &NamedArgs) -> anyhow::Result<()> {
     let (store, name) = (&args.store.path, &args.name);
     let path = file(store, name);
@@ -152,7 +152,7 @@ fn record_next(args: &RecordRunArgs) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Runs that somebody adds to a plan.
+/// Runs that the command line adds to a plan, if any.
 fn more(args: &PlanArgs) -> anyhow::Result<Option<More>> {
     if let Some(n) = args.add_replicates {
         return Ok(Some(More::Replicates(n.into())));
@@ -165,10 +165,10 @@ fn more(args: &PlanArgs) -> anyhow::Result<Option<More>> {
     Ok(Some(More::Foldover(word.0)))
 }
 
-/// Adds runs to a plan; those that it has stay what they are.
+/// Adds runs to a plan. The runs that it has stay unchanged.
 fn add(args: &PlanArgs, more: More) -> anyhow::Result<()> {
     let store = &args.store.path;
-    // Another call may be adding runs, which this one would take away again.
+    // Without the lock, this call could overwrite the runs that a concurrent one adds.
     let _held = hold(store, &args.name)?;
     let plan = read(store, &args.name)?;
     let had = plan.runs()?.len();

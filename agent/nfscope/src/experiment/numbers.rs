@@ -1,16 +1,16 @@
-//! Numbers that a load prints: throughput and latency as its clients feel them.
+//! Numbers that a load prints, such as throughput and latency at its clients.
 
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
-/// The place of the number in a pattern.
+/// Placeholder of the number in a pattern.
 const PLACE: &str = "{}";
-/// More of a line is not looked at.
+/// Longest part of a line that is searched at once, in bytes. It limits the memory for output without line feeds.
 const LONGEST_LINE: u64 = 64 << 10;
 
-/// A text with a number in it: `bw={}MiB/s`.
+/// Text with a placeholder for a number: `bw={}MiB/s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
     before: String,
@@ -21,13 +21,13 @@ impl Pattern {
     /// Parses `bw={}MiB/s`.
     ///
     /// # Errors
-    /// Shows the grammar.
+    /// When the text has no placeholder, several, or nothing else; the error shows the grammar.
     pub(super) fn parse(text: &str) -> Result<Pattern, String> {
         let wrong = || {
             format!("give a text with {PLACE} in place of the number, as in \"bw={PLACE}MiB/s\"")
         };
         let (before, after) = text.split_once(PLACE).ok_or_else(wrong)?;
-        // A number that stands next to nothing could be any.
+        // A pattern without any text would match every number.
         if after.contains(PLACE) || before.trim().is_empty() && after.trim().is_empty() {
             return Err(wrong());
         }
@@ -37,7 +37,7 @@ impl Pattern {
         })
     }
 
-    /// As it was written.
+    /// Pattern as it was written.
     pub(super) fn text(&self) -> String {
         format!("{}{PLACE}{}", self.before, self.after)
     }
@@ -57,27 +57,33 @@ impl Pattern {
                     all.push(v);
                     from = end;
                 }
-                // Without a text before it, the number begins at any place: behind this one, and not within it.
+                // Continues behind this number, not within it: a pattern without text before the number matches anywhere.
                 _ => from = next_place(line, end.max(from + at + self.before.len())),
             }
         }
         all
     }
 
-    /// The mean of all numbers in an output, from this byte on.
+    /// Mean of all numbers that match in an output, from byte `from` on.
     ///
     /// # Errors
-    /// When there is none.
+    /// When no number matches, or the output cannot be read.
     pub(super) fn mean(&self, said: &mut File, from: u64) -> anyhow::Result<f64> {
         said.seek(SeekFrom::Start(from))
             .context("cannot read what the load printed")?;
         let mut lines = BufReader::new(said);
         let (mut sum, mut n) = (0.0, 0.0);
+        let mut rest = Vec::new();
         loop {
-            let mut line = Vec::new();
+            let mut line = std::mem::take(&mut rest);
             let mut part = std::io::Read::take(&mut lines, LONGEST_LINE);
             let read = part.read_until(b'\n', &mut line);
-            if read.context("cannot read what the load printed")? == 0 {
+            if read.context("cannot read what the load printed")? == LONGEST_LINE as usize {
+                // A longer line is cut between numbers: a part of a number would be another number.
+                let of_number = |b: &u8| b.is_ascii_alphanumeric() || b"+-.".contains(b);
+                let between = line.iter().rposition(|b| b.is_ascii() && !of_number(b));
+                rest = line.split_off(between.map_or(line.len(), |at| at + 1));
+            } else if line.is_empty() {
                 break;
             }
             for v in self.in_line(&String::from_utf8_lossy(&line)) {
@@ -95,7 +101,7 @@ impl Pattern {
     }
 }
 
-/// The numbers that a load has printed from this byte on, by name.
+/// Numbers that a load has printed from byte `from` on, by the names of their patterns.
 pub(super) fn numbers(
     patterns: &BTreeMap<String, Pattern>,
     said: Option<&File>,
@@ -112,7 +118,7 @@ pub(super) fn numbers(
     each.collect()
 }
 
-/// The number at the beginning of a text.
+/// Number at the beginning of a text, as digits; empty if there is none.
 fn number(text: &str) -> &str {
     let mut end = 0;
     let mut last = ' ';
@@ -124,11 +130,11 @@ fn number(text: &str) -> &str {
         }
         (end, last) = (end + c.len_utf8(), c);
     }
-    // In `5 elements` and `5.` the letter and the point belong to the text.
+    // In `5 elements` and `5.`, the letter and the full stop belong to the text after the number.
     text[..end].trim_end_matches(['e', 'E', '.', '+', '-'])
 }
 
-/// The next place where a character begins, or the end.
+/// Next character boundary after `from`, or one behind the end.
 fn next_place(text: &str, from: usize) -> usize {
     (from + 1..=text.len())
         .find(|at| text.is_char_boundary(*at))
@@ -144,7 +150,7 @@ mod tests {
         Pattern::parse(pattern).unwrap().in_line(line)
     }
 
-    /// Lines of fio 3.33, IOzone and PostMark.
+    /// Output lines of fio 3.33, IOzone and PostMark.
     #[test]
     fn numbers_of_loads() {
         let fio = "  write: IOPS=2533, BW=9.90MiB/s (10.4MB/s)(297MiB/30001msec); 0 zone resets";
@@ -165,6 +171,17 @@ mod tests {
         assert_eq!(all("{} é", "1 2 é 3 é"), [2.0, 3.0]);
         assert!(Pattern::parse("bw").is_err());
         assert!(Pattern::parse(" {} ").is_err());
+    }
+
+    #[test]
+    fn a_long_line_is_cut_between_numbers() {
+        for fill in ["x bw=12 ", "bw=12,"] {
+            let mut said = tempfile::tempfile().unwrap();
+            let times = 4 * LONGEST_LINE as usize / fill.len();
+            said.write_all(fill.repeat(times).as_bytes()).unwrap();
+            let pattern = Pattern::parse("bw={}").unwrap();
+            assert_eq!(pattern.mean(&mut said, 0).unwrap(), 12.0, "{fill}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Plans of experiments, beside the store, and the baselines that are their runs.
+//! Plans of experiments, which are files beside the store, and the baselines of their runs.
 
 use anyhow::{Context, bail, ensure};
 use nfscope_baseline::experiment::{Plan, label_of};
@@ -11,7 +11,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The directory of plans, beside the store.
+/// Directory of the plans, beside the store.
 fn directory(store: &Path) -> PathBuf {
     store.parent().unwrap_or(Path::new(".")).join("experiments")
 }
@@ -22,7 +22,7 @@ fn make_directory(store: &Path) -> anyhow::Result<PathBuf> {
     Ok(dir)
 }
 
-/// The file of a plan.
+/// File of a plan.
 pub(super) fn file(store: &Path, name: &str) -> PathBuf {
     directory(store).join(format!("{name}.json"))
 }
@@ -41,7 +41,7 @@ pub(super) fn plans(store: &Path) -> Vec<PathBuf> {
 /// Reads the plan of this name.
 ///
 /// # Errors
-/// When there is none, or it is damaged.
+/// When there is no such plan, or its file is damaged.
 pub(super) fn read(store: &Path, name: &str) -> anyhow::Result<Plan> {
     let path = file(store, name);
     let text = fs::read_to_string(&path).with_context(|| {
@@ -53,28 +53,28 @@ pub(super) fn read(store: &Path, name: &str) -> anyhow::Result<Plan> {
     serde_json::from_str(&text).with_context(|| format!("{} is no plan", path.display()))
 }
 
-/// A file that is there while a run is made by itself: what it has recorded is not verified yet.
+/// File that exists while `nfscope experiment run` makes a run. It has the number of the run, whose recording is not verified yet.
 fn mark(store: &Path, name: &str) -> PathBuf {
     directory(store).join(format!("{name}.run"))
 }
 
-/// Keeps other calls from making runs of an experiment and from removing it, until it is dropped.
+/// Lock of an experiment until it is dropped. No other call can make runs of the experiment, or remove it.
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Held(fs::File);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A lock is held by every copy of the descriptor, and a child that is being started has one until it executes
-        // its program. Closing this one would not be enough. Where unlocking fails, it is all that is left.
+        // All copies of a descriptor hold its flock, and a child has a copy between fork and exec. Closing this descriptor may not unlock,
+        // so unlock explicitly. If that fails, the close that follows is all that is left.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Holds an experiment.
+/// Locks an experiment.
 ///
 /// # Errors
-/// When another call makes runs of it, or the file cannot be locked.
+/// When another call holds the lock, or the file cannot be locked.
 pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<Held> {
     let path = make_directory(store)?.join(format!("{name}.lock"));
     let mut options = fs::OpenOptions::new();
@@ -93,10 +93,10 @@ pub(super) fn hold(store: &Path, name: &str) -> anyhow::Result<Held> {
     }
 }
 
-/// Notes that this run is being made. There is one note for all runs: one that is not ended yet is never overwritten.
+/// Marks a run as begun. All runs of an experiment share one mark, and the mark of an unfinished run is never overwritten.
 ///
 /// # Errors
-/// When a run is not ended, or the note cannot be written.
+/// When another run is unfinished, or the mark cannot be written.
 pub(super) fn begin_run(store: &Path, name: &str, number: usize) -> anyhow::Result<()> {
     let path = mark(store, name);
     if let Some(other) = unfinished(store, name)? {
@@ -108,7 +108,7 @@ pub(super) fn begin_run(store: &Path, name: &str, number: usize) -> anyhow::Resu
     write_whole(&path, &number.to_string())
 }
 
-/// Writes a file that is there whole or not at all, whatever happens meanwhile.
+/// Writes a file atomically, by a rename: after a crash it has the old or the new content.
 fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut half = path.as_os_str().to_owned();
     half.push(".new");
@@ -118,19 +118,19 @@ fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Notes that the run is whole.
+/// Removes the mark of a begun run, which is complete and verified.
 ///
 /// # Errors
-/// When the note cannot be removed.
+/// When the mark cannot be removed.
 pub(super) fn end_run(store: &Path, name: &str) -> anyhow::Result<()> {
     let path = mark(store, name);
     fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// The run that was being made when an earlier call ended.
+/// Number of the run that an earlier call has begun and not ended.
 ///
 /// # Errors
-/// When its note cannot be read, or names no run.
+/// When the mark cannot be read, or has no number.
 pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usize>> {
     let path = mark(store, name);
     match fs::read_to_string(&path) {
@@ -145,10 +145,11 @@ pub(super) fn unfinished(store: &Path, name: &str) -> anyhow::Result<Option<usiz
     }
 }
 
-/// Checks that every run of a plan can be recorded and told from the others.
+/// Checks that every run of a plan can be recorded and identified: names of runs are valid, factors have distinct names, and neither names
+/// nor levels have control characters.
 ///
 /// # Errors
-/// When there is no such design, or a name would not do; the error says what would.
+/// When there is no such design, or a check fails; the error says what to do.
 pub(super) fn check(plan: &Plan) -> anyhow::Result<()> {
     let last = plan.run_name(plan.runs()?.len());
     name::check(&last).map_err(|e| {
@@ -170,10 +171,10 @@ pub(super) fn check(plan: &Plan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps a new plan beside the store.
+/// Writes a new plan beside the store.
 ///
 /// # Errors
-/// When there is one of this name, or baselines of one, or the file cannot be written.
+/// When a plan of this name exists, or baselines of one do, or the file cannot be written.
 pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
     let name = &plan.name;
     let path = file(store, name);
@@ -191,7 +192,7 @@ pub(super) fn keep(store: &Path, plan: &Plan) -> anyhow::Result<()> {
     change(store, plan)
 }
 
-/// Replaces a plan by one with more runs.
+/// Writes the file of a plan, which replaces an earlier one.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -202,7 +203,7 @@ pub(super) fn change(store: &Path, plan: &Plan) -> anyhow::Result<()> {
     )
 }
 
-/// Names of the baselines that say that they belong to an experiment of this name.
+/// Names of the baselines whose label `experiment` has this name.
 fn of_experiment(store: &Path, name: &str) -> anyhow::Result<Vec<String>> {
     if !store.exists() {
         return Ok(Vec::new());
@@ -212,10 +213,10 @@ fn of_experiment(store: &Path, name: &str) -> anyhow::Result<Vec<String>> {
     Ok(all.map(|e| e.metadata.name).collect())
 }
 
-/// The baseline of each run, if it is complete.
+/// Complete baseline of each run; `None` for a run that is not recorded, or not verified yet.
 ///
 /// # Errors
-/// When the store cannot be read, or a run has more than one.
+/// When the store cannot be read, or a run has several complete baselines.
 pub(super) fn recorded(store: &Path, plan: &Plan) -> anyhow::Result<Vec<Option<Entry>>> {
     let runs = plan.runs()?.len();
     if !store.exists() {

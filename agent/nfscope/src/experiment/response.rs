@@ -1,4 +1,4 @@
-//! The responses of an experiment: a metric of an operation, any row of a comparison, or a number that the load printed.
+//! Responses of an experiment: a metric of an operation, a row of `baseline compare`, or a number that the load printed.
 
 use crate::experiment::data::LOAD;
 use anyhow::{Context, ensure};
@@ -9,14 +9,14 @@ use nfscope_baseline::store::{Entry, Store};
 use nfscope_baseline::target_metric::{self, Metric, Statistic};
 use nfscope_model::family as f;
 
-/// Response that somebody asks for.
+/// Response that the command line or a plan file asks for.
 #[derive(Debug, Clone)]
 pub(super) enum Asked {
-    /// `write:p99`
+    /// Metric of an operation, such as `write:p99`.
     Operation(Metric),
-    /// `WRITE 3 in log`
+    /// Row of `baseline compare`, such as `WRITE 3 in log`.
     Row(ResponseRow),
-    /// `load:mbs`, by the name of the number.
+    /// Number of the load, such as `load:mbs`, by its name.
     Load(String),
 }
 
@@ -24,7 +24,7 @@ impl Asked {
     /// Parses `load:mbs`, or the name of a row that one of these recordings has.
     ///
     /// # Errors
-    /// When none has it: names that are like it.
+    /// When no recording has it; the error names similar rows.
     pub(super) fn parse(text: &str, store: &Store, entries: &[&Entry]) -> anyhow::Result<Asked> {
         if let Some(name) = text.strip_prefix("load:") {
             return Ok(Asked::Load(name.to_owned()));
@@ -42,7 +42,7 @@ impl Asked {
     /// Parses any response: `write:p99`, `load:mbs`, or the name of a row.
     ///
     /// # Errors
-    /// As [`Asked::parse`].
+    /// See [`Asked::parse`].
     pub(super) fn any(text: &str, store: &Store, entries: &[&Entry]) -> anyhow::Result<Asked> {
         match target_metric::parse(text) {
             Ok(metric) => Ok(Asked::Operation(metric)),
@@ -50,7 +50,7 @@ impl Asked {
         }
     }
 
-    /// Name in the analysis.
+    /// Name of the response in an analysis.
     pub(super) fn name(&self) -> String {
         match self {
             Asked::Operation(metric) => metric.to_string(),
@@ -59,7 +59,7 @@ impl Asked {
         }
     }
 
-    /// The unit of its values.
+    /// Unit of the values.
     pub(super) fn unit(&self) -> Unit {
         match self {
             Asked::Operation(metric) => match metric.what {
@@ -73,10 +73,10 @@ impl Asked {
         }
     }
 
-    /// Value in a recording, and how far that may be off within a bucket, as a part of it.
+    /// Value in a recording, and the relative error by the width of its histogram bucket.
     ///
     /// # Errors
-    /// When the recording has none.
+    /// When the recording has no such value.
     pub(super) fn value(&self, c: &SeriesSet, entry: &Entry) -> anyhow::Result<(f64, f64)> {
         let run = &entry.metadata.name;
         let none = || format!("`{run}` has no {}", self.name());
@@ -106,10 +106,10 @@ impl Asked {
     }
 }
 
-/// Value of an operation in a recording.
+/// Value of a metric of an operation in a recording.
 ///
 /// # Errors
-/// When it says nothing.
+/// When the recording has none, or cannot have one.
 pub(super) fn of_operation(
     c: &SeriesSet,
     entry: &Entry,
@@ -119,7 +119,7 @@ pub(super) fn of_operation(
     metric
         .is_known(&entry.metadata)
         .map_err(anyhow::Error::msg)?;
-    // A client of NFSv4.2 may read by READ_PLUS what another reads by READ.
+    // READ_PLUS replaces READ in some clients of NFSv4.2 (RFC 7862, section 15.10).
     let is = |o: &str| o == op || op == "read" && o == "read_plus";
     c.histograms(&f::OP_DURATION, |[_, o]| is(o))
         .and_then(|s| metric.of(&s, &c.lengths))

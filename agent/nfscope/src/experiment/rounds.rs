@@ -1,37 +1,39 @@
-//! The rounds of a campaign: as many as somebody asks for, or until every interval is narrow enough.
+//! Rounds of a campaign: a given number, or as many as make every confidence interval narrow enough.
 
 use nfscope_stats::Looks;
 use std::time::{Duration, Instant};
 
-/// Condition under which there are rounds enough.
+/// Condition that ends a campaign.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Until {
-    /// Half of each interval, as a part of its value.
+    /// Half width of each confidence interval, as a fraction of its value.
     pub ci: f64,
     /// Most rounds.
     pub rounds: usize,
-    /// The longest time, with that of preparations.
+    /// Time limit, which includes the preparation.
     pub time: Duration,
 }
 
-/// A campaign that has rounds.
+/// Campaign that is measured in rounds.
 pub(crate) trait Rounds {
-    /// Makes so many rounds in all; returns how many there are, which may be more.
+    /// Makes rounds until there are `rounds` in all; returns their number, which may be higher.
     ///
     /// # Errors
     /// When a round fails.
     fn make(&mut self, rounds: usize) -> anyhow::Result<usize>;
 
-    /// Half of the widest interval in the first so many rounds, as a part of its value, and the fewest independent rounds; `None` with too
-    /// few.
+    /// Half width of the widest confidence interval in the first `rounds` rounds, as a fraction of its value, and the fewest independent
+    /// rounds. `None` with too few rounds.
     fn widest(&self, rounds: usize) -> Option<(f64, f64)>;
 
-    /// Tells the width of the widest interval.
+    /// Reports the width of the widest interval.
     fn tell(&mut self, rounds: usize, width: f64);
 }
 
-/// Makes rounds; returns whether the intervals got as narrow as was asked for. The looks are those that a campaign without a pause would
-/// have had: one that has ended is not begun again. `began` is when its time began, which may have been before the first round.
+/// Makes rounds; returns whether the intervals became narrow enough, and `None` without `until`.
+///
+/// Interim looks are at the same rounds with and without an interruption: a campaign that has ended makes no more rounds.
+/// `began` is the start of the campaign's time, which may be before the first round.
 ///
 /// # Errors
 /// When a round fails.
@@ -75,11 +77,11 @@ pub(crate) fn make(
 mod tests {
     use super::*;
 
-    /// Intervals that get narrower by the square root of the rounds.
+    /// Campaign whose intervals narrow by the square root of the rounds.
     struct Simulated {
         made: usize,
         told: Vec<usize>,
-        /// Rounds that an earlier call has made.
+        /// Rounds that an earlier call made.
         found: usize,
     }
 
@@ -120,7 +122,7 @@ mod tests {
         // Looks are at 10, 13, 17, 22 and 29 rounds, and 1/4 is reached at 16.
         assert_eq!(of(1, 0, Some((0.25, 100))), (22, Some(true)));
         assert_eq!(of(6, 0, Some((0.01, 40))), (40, Some(false)));
-        // A campaign that has ended is not begun again, and one that was interrupted ends where it would have.
+        // After an interruption, a campaign ends at the same look as without one, and makes no more rounds if it had ended.
         assert_eq!(of(6, 22, Some((0.25, 100))), (22, Some(true)));
         assert_eq!(of(6, 19, Some((0.25, 100))), (22, Some(true)));
         assert_eq!(of(6, 30, Some((0.25, 100))), (30, Some(true)));
@@ -143,7 +145,7 @@ mod tests {
         assert_eq!((campaign.made, campaign.told), (7, vec![7]));
     }
 
-    /// Preparation before the first round is a part of the longest time.
+    /// Time limit: preparation before the first round counts.
     #[test]
     fn preparation_is_in_the_longest_time() {
         let until = Until {

@@ -1,4 +1,4 @@
-//! `nfscope experiment run`: makes the runs of a plan file by itself, and goes on where an earlier call ended.
+//! `nfscope experiment run`: makes the runs of a plan file unattended, and continues where an earlier call ended.
 
 use crate::cli::UNREACHED;
 use crate::experiment::analyse;
@@ -33,7 +33,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Makes every run that has no baseline yet; returns the exit code.
 ///
 /// # Errors
-/// When the file is no plan, another plan has its name, or a run failed.
+/// When the file is not a plan, another plan has its name, or a run fails.
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<u8> {
     match make_all(args) {
         Ok(code) => Ok(code),
@@ -51,7 +51,7 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     let mut wanted = file::read(&args.file)?;
     let store = &args.store.path;
     let name = &wanted.plan.name.clone();
-    // Two calls would set each other's levels.
+    // Two concurrent calls would overwrite each other's levels.
     let _held = hold(store, name)?;
     if plan_path(store, name).exists() {
         wanted.plan = of_one_plan(store, &wanted, &args.file)?;
@@ -85,12 +85,12 @@ fn make_all(args: &RunArgs) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// The rounds of a plan file.
+/// Campaign that a plan file describes.
 struct Campaign<'a> {
     args: &'a RunArgs,
     file: PlanFile,
     stop: &'a Stop,
-    /// The responses of the table in all runs, where intervals decide.
+    /// Values of the table's responses in all runs; empty without `[until]`.
     measured: Vec<Measured>,
 }
 
@@ -171,7 +171,7 @@ fn make_open(args: &RunArgs, wanted: &PlanFile, stop: &Stop) -> anyhow::Result<(
     Ok(())
 }
 
-/// The plan that an earlier call keeps, with what was added to it since.
+/// Plan in the store, which may have more runs than the plan file: `nfscope experiment plan` adds them. Fails if the two differ otherwise.
 pub(super) fn of_one_plan(store: &Path, file: &PlanFile, path: &Path) -> anyhow::Result<Plan> {
     let name = &file.plan.name;
     let kept = read(store, name)?;
@@ -184,7 +184,7 @@ pub(super) fn of_one_plan(store: &Path, file: &PlanFile, path: &Path) -> anyhow:
     Ok(kept)
 }
 
-/// Removes what a run that was begun has recorded, and only then its mark.
+/// Removes the baseline of an unfinished run, and then its mark. A crash in between leaves the mark, and the next call tries again.
 fn undo(args: &RunArgs, file: &PlanFile, number: usize) -> anyhow::Result<()> {
     forget(args, file, number, true).with_context(|| {
         format!("what run {number} has recorded cannot be removed, and no other run is made before")
@@ -192,7 +192,7 @@ fn undo(args: &RunArgs, file: &PlanFile, number: usize) -> anyhow::Result<()> {
     end_run(&args.store.path, &file.plan.name)
 }
 
-/// Removes what is left of a run; a complete baseline, too, if it is `unverified`.
+/// Removes the incomplete baseline of a run. With `unverified`, a complete one is removed, too.
 fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> anyhow::Result<()> {
     let path = &args.store.path;
     if !path.exists() {
@@ -205,8 +205,11 @@ fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> a
         Err(Error::Unknown { .. }) => return Ok(()),
         Err(e) => return Err(e.into()),
     };
+    // Numbers of the load are added before the run is known to be complete.
+    let mut labels = entry.metadata.labels.clone();
+    labels.retain(|name, _| !name.starts_with(LOAD));
     ensure!(
-        entry.metadata.labels == label_of(&file.plan, number),
+        labels == label_of(&file.plan, number),
         "there is another baseline `{name}`; fix: remove it with `nfscope baseline rm {name}`"
     );
     let why = match entry.state {
@@ -219,13 +222,13 @@ fn forget(args: &RunArgs, file: &PlanFile, number: usize, unverified: bool) -> a
     Ok(store.remove(&[name])?)
 }
 
-/// Numbers of a load as labels.
+/// Labels that hold the numbers of a load.
 fn of_load(numbers: &BTreeMap<String, f64>) -> impl Iterator<Item = (String, String)> {
     let each = numbers.iter();
     each.map(|(name, v)| (format!("{LOAD}{name}"), v.to_string()))
 }
 
-/// One run of the plan.
+/// Run of the plan, while it is made.
 struct OneRun<'a> {
     args: &'a RunArgs,
     file: &'a PlanFile,
@@ -264,7 +267,7 @@ impl OneRun<'_> {
         let mut load = load.transpose()?;
         let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
         shell.wait(run.warmup, &mut alive)?;
-        // The load may have changed what was set.
+        // The load may have changed a level.
         self.verify(&shell, at)?;
         let (store, name) = (&self.args.store.path, &self.file.plan.name);
         let Measure::Record(recorded) = &run.measure else {
@@ -272,7 +275,7 @@ impl OneRun<'_> {
             alive().and_then(|()| self.verify(&shell, at))?;
             return self.keep_alone(&numbers);
         };
-        // Until it is verified once more, it is no run of the experiment: the caller removes what has this mark.
+        // The recording is not verified yet. If nfscope ends before `end_run`, the next call finds the mark and removes the recording.
         begin_run(store, name, self.number)?;
         let from = load.as_ref().map_or(0, Load::printed);
         let mut alive = || load.as_mut().map_or(Ok(()), Load::still_runs);
@@ -285,7 +288,7 @@ impl OneRun<'_> {
         end_run(store, name)
     }
 
-    /// Keeps numbers as a baseline without windows: nothing of the server was recorded.
+    /// Stores numbers as a baseline without windows, because the server was not recorded.
     fn keep_alone(&self, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let mut labels = label_of(&self.file.plan, self.number);
@@ -306,7 +309,7 @@ impl OneRun<'_> {
         })?)
     }
 
-    /// Checks that the recording has enough operations, and keeps the numbers of the load with it.
+    /// Checks that the recording has enough operations, and adds the numbers of the load to its labels.
     fn keep(&self, recorded: &Recorded, numbers: &BTreeMap<String, f64>) -> anyhow::Result<()> {
         let mut store = Store::open(&self.args.store.path)?;
         let entry = store.entry(&self.file.plan.run_name(self.number))?;
@@ -328,7 +331,7 @@ impl OneRun<'_> {
         Ok(())
     }
 
-    /// Records in a process of its own, as somebody at a terminal would.
+    /// Records the server in a child process, `nfscope baseline record`.
     fn record(
         &self,
         run: &Recorded,

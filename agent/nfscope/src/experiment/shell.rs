@@ -1,4 +1,4 @@
-//! Commands of a plan file, each a group of processes that ends with the run.
+//! Shell commands of a plan file. Each is a process group that ends with the run.
 
 use anyhow::{Context, bail};
 use nfscope_load::workload::fio::Stop;
@@ -12,19 +12,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// A load that does not end within this time after it was asked to is killed.
+/// Longest time between SIGTERM and SIGKILL for a process group.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// So many of the last lines of a command are told.
+/// Last lines of a command's output that an error quotes.
 const LINES: usize = 3;
-/// Those lines are looked for in so much of the end of what it said.
+/// Bytes at the end of the output that are searched for these lines.
 const LAST_BYTES: u64 = 64 << 10;
 
-/// Runs its arguments with a watch beside them in their group: a load that outlives nfscope would disturb the next run.
+/// Script that runs its arguments, with a loop in the same group that kills the group when nfscope is gone. A load that outlives nfscope
+/// would disturb the next run.
 const WATCHED: &str = "parent=$PPID
 (while kill -0 \"$parent\" 2>/dev/null; do sleep 1; done; kill -s KILL 0) >/dev/null 2>&1 &
 exec \"$@\"";
 
-/// Runs commands for one run of an experiment.
+/// Runner of the commands of one run.
 pub(super) struct Shell<'a> {
     /// Environment of every command.
     pub variables: [(&'static str, String); 2],
@@ -36,17 +37,17 @@ impl Shell<'_> {
         let mut command = Command::new("sh");
         command.args(["-c", text]).stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(k, v)| (k, v)));
-        // Ctrl-C reaches nfscope alone, which then ends what it started.
+        // In a group of its own the command does not get Ctrl-C. nfscope gets it, and ends what it started.
         command.process_group(0);
         command
     }
 
-    /// Runs a command to its end; returns what it said.
+    /// Runs a command to its end; returns its output, stdout and stderr.
     ///
     /// # Errors
-    /// When it fails, with what it said last, or a signal arrives.
+    /// When the command fails, with its last lines, or a signal arrives.
     pub(super) fn run(&self, text: &str) -> anyhow::Result<File> {
-        // A service that the command starts may hold this for ever: a pipe would have no end, and break with nfscope.
+        // A service that the command starts may keep the output open. A pipe would never end, and break when nfscope exits.
         let said = tempfile::tempfile().context("cannot make a file for the output")?;
         let mut command = self.command(text);
         command.stdout(said.try_clone()?).stderr(said.try_clone()?);
@@ -54,7 +55,7 @@ impl Shell<'_> {
         let mut group = Group { leader, ends: true };
         let status = self.end_of(&mut group.leader, || Ok(()))?;
         if status.success() {
-            // A service that it has started goes on.
+            // Services that the command has started stay.
             group.ends = false;
             return Ok(said);
         }
@@ -66,7 +67,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Starts a load; what it prints is kept if somebody looks for numbers in it.
+    /// Starts a load. With `keeps`, its stdout is kept for the numbers in it.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -86,10 +87,10 @@ impl Shell<'_> {
         Ok(Load { group, said })
     }
 
-    /// Runs a recorder to its end, or until `alive` fails: it keeps what it has then.
+    /// Runs a recorder to its end, or until `alive` fails. The recorder is terminated then, and keeps its windows.
     ///
     /// # Errors
-    /// What `alive` says, or when a signal arrives.
+    /// When `alive` fails, or a signal arrives.
     pub(super) fn record(
         &self,
         recorder: &[OsString],
@@ -120,10 +121,10 @@ impl Shell<'_> {
         }
     }
 
-    /// Waits for this long while `alive` says so.
+    /// Waits for `time`, and polls `alive` meanwhile.
     ///
     /// # Errors
-    /// What it says, or when a signal arrives.
+    /// When `alive` fails, or a signal arrives.
     pub(super) fn wait(
         &self,
         time: Duration,
@@ -142,7 +143,7 @@ impl Shell<'_> {
     }
 }
 
-/// The last lines of an output. Whoever writes to it still is not disturbed: the place where it writes stays.
+/// Last lines of an output. Reads at an offset: the file position is shared with processes that may still write.
 fn last_lines(said: &File) -> String {
     let length = said.metadata().map_or(0, |m| m.len());
     let from = length.saturating_sub(LAST_BYTES);
@@ -155,14 +156,17 @@ fn last_lines(said: &File) -> String {
     lines[lines.len().saturating_sub(LINES)..].join("; ")
 }
 
-/// A load that runs; it ends when it is dropped.
+/// Running load; dropping it ends its process group.
 pub(super) struct Load {
     group: Group,
     said: Option<File>,
 }
 
 impl Load {
+    /// Checks that the load still runs.
+    ///
     /// # Errors
+    /// When the load has ended.
     /// When it has ended.
     pub(super) fn still_runs(&mut self) -> anyhow::Result<()> {
         let ended = self.group.leader.try_wait();
@@ -172,13 +176,13 @@ impl Load {
         }
     }
 
-    /// Bytes that it has printed, if they are kept.
+    /// Bytes of stdout so far; 0 if it is not kept.
     pub(super) fn printed(&self) -> u64 {
         let length = |f: &File| f.metadata().map_or(0, |m| m.len());
         self.said.as_ref().map_or(0, length)
     }
 
-    /// Ends it; returns what it has printed, if that is kept.
+    /// Ends the load; returns its stdout if it is kept.
     pub(super) fn end(self) -> Option<File> {
         let Load { group, said } = self;
         drop(group);
@@ -186,10 +190,10 @@ impl Load {
     }
 }
 
-/// A process and all that it started.
+/// Process group of a command.
 struct Group {
     leader: Child,
-    /// Ends when this is dropped.
+    /// Dropping this ends the group.
     ends: bool,
 }
 
@@ -239,13 +243,13 @@ mod tests {
         let text = said("echo a; echo b >&2; echo; echo c; echo d >&2; exit 3");
         assert!(text.ends_with("(exit status: 3): b; c; d"), "{text}");
         assert!(said("exit 4").ends_with("failed (exit status: 4)"));
-        // Far more than is kept of it.
+        // Output that is longer than `LAST_BYTES`.
         let text = said("head -c 1000000 /dev/zero | tr '\\0' '\\n'; echo the end; false");
         assert!(text.ends_with("(exit status: 1): the end"), "{text}");
         run("echo $NFSCOPE_LEVELS | grep -qx log=disk").unwrap();
     }
 
-    /// It has left the group of the command, and holds its output.
+    /// `setsid` moves the service out of the command's group. It keeps the output open.
     #[test]
     fn a_service_that_a_command_leaves_is_not_waited_for() {
         let began = Instant::now();

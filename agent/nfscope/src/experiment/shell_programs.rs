@@ -1,28 +1,28 @@
-//! The programs that a text of the shell surely starts by their names, as far as that can be told without running it.
+//! Programs that a shell command surely starts, found without running it.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Words behind which a command begins.
+/// Words after which a command begins.
 const BEFORE: [&str; 11] = [
     "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec",
 ];
-/// Words of the shell that no program has.
+/// Reserved words of the shell that end a construct; they are no programs.
 const WORDS: [&str; 4] = ["fi", "done", "esac", "}"];
-/// Words behind which the text is not understood: other words are no commands, or names get another meaning.
+/// Words that end the search. After them, words are no commands, or names may have another meaning.
 const BEYOND: [&str; 6] = ["case", "function", "alias", "eval", ".", "source"];
 
-/// Programs of a text.
+/// Programs of a shell command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Programs {
-    /// By name, each as often as it is started.
+    /// Names in the order in which they appear, with repetitions.
     pub all: Vec<String>,
-    /// The text fails without the first of them: it is the first word, and nothing is done where it fails.
+    /// True if the command fails when the first program is missing: it is the first word, and no `||` follows.
     pub first_counts: bool,
 }
 
-/// The programs at the beginning of simple commands. The search ends where a construct is not understood: a here-document, `case`, a
-/// function, a backquote, a quoted substitution, or another search path.
+/// Finds the programs at the beginning of simple commands. The search ends at a construct that it does not parse: a here-document, `case`,
+/// a function, a backquote, a quoted substitution, or a change of PATH.
 pub(super) fn programs(text: &str) -> Programs {
     let mut reader = Reader {
         chars: text.chars().peekable(),
@@ -38,35 +38,35 @@ pub(super) fn programs(text: &str) -> Programs {
     }
 }
 
-/// A word of the text.
+/// Word of a command.
 #[derive(Default)]
 struct Word {
     text: String,
-    /// Nothing in it is quoted, or stands for something else.
+    /// True if the word has no quotes and no substitutions.
     is_plain: bool,
     is_there: bool,
-    /// A command begins within it.
+    /// True if a command begins within the word, by `$(`.
     enters: bool,
 }
 
 struct Reader<'a> {
     chars: Peekable<Chars<'a>>,
     all: Vec<String>,
-    /// Whether the first program is the first word but for assignments.
+    /// True if the first program is the first word after assignments; `None` before the first program.
     first: Option<bool>,
-    /// Words of the shell so far.
+    /// Words at the beginning of commands so far, programs and reserved words.
     words: usize,
-    /// Whether a command may begin here.
+    /// True if a command may begin here.
     begins: bool,
 }
 
 impl Reader<'_> {
-    /// Reads to the end, or to what is not understood.
+    /// Reads to the end, or to a construct that is not parsed.
     fn read(&mut self) {
         while self.step().is_some() {}
     }
 
-    /// Word and its end; `None` at the end, or where something is not understood.
+    /// Reads a word and the character after it; `None` at the end, or at a construct that is not parsed.
     fn step(&mut self) -> Option<()> {
         let word = self.word()?;
         if word.enters {
@@ -87,7 +87,7 @@ impl Reader<'_> {
         match c {
             '\n' | ';' | '|' | '&' => self.begins = true,
             '(' if !self.begins => {
-                // A function, and what it does when it is called.
+                // `name()` defines a function. Its body runs later, if at all.
                 self.all.pop();
                 self.first = Some(false);
                 return None;
@@ -111,7 +111,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The characters up to a blank, a separator or a redirection, which stays.
+    /// Characters up to a blank, a separator or a redirection, which are not consumed.
     fn word(&mut self) -> Option<Word> {
         let mut word = Word {
             is_plain: true,
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Some(word)
     }
 
-    /// Text in double quotes, without a command in it.
+    /// Skips text in double quotes; `None` if it has a command substitution.
     fn quoted(&mut self) -> Option<()> {
         loop {
             match self.chars.next()? {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind a `$`: true where a command begins.
+    /// Skips a substitution after `$`. Returns true if it is `$(`, where a command begins.
     fn substitution(&mut self) -> Option<bool> {
         match self.chars.peek() {
             Some('{') => {
@@ -197,7 +197,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a word for a program where a command may begin.
+    /// Records a word as a program if a command may begin here.
     fn take(&mut self, word: &Word) -> Option<()> {
         if !word.is_there || !self.begins {
             return Some(());
@@ -219,7 +219,7 @@ impl Reader<'_> {
             return Some(());
         }
         self.begins = false;
-        // A path may be below another directory by then.
+        // Relative paths are left out: `cd` may have changed the directory before.
         let is_sure = word.is_plain
             && text != "for"
             && !text.starts_with('-')
@@ -232,7 +232,7 @@ impl Reader<'_> {
             self.all.push(text.to_owned());
         }
         match text {
-            // The search path is another one behind it.
+            // The rest of the text may have another search path.
             "export" => None,
             _ => Some(()),
         }
@@ -276,7 +276,7 @@ mod tests {
             ("n=$((60 * 4)); ls", &["ls"]),
             ("sleep ${TIME:-5 s} | cat", &["sleep", "cat"]),
             ("kill $(cat pid) ls", &["kill", "cat"]),
-            // Options of words of the shell.
+            // Options of reserved words.
             ("time -p ls", &[]),
             ("time ls", &["ls"]),
             // Constructs that end the search.

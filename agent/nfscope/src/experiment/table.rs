@@ -1,4 +1,4 @@
-//! `nfscope experiment table`: configurations beside each other.
+//! `nfscope experiment table`: configurations side by side.
 
 use crate::experiment::analyse::measured_where_there;
 use crate::experiment::cli::TableArgs;
@@ -25,7 +25,7 @@ pub(super) fn run(args: &TableArgs) -> anyhow::Result<()> {
     })?)
 }
 
-/// Prints the table that a plan file asks for.
+/// Prints the table that a plan file asks for, if any.
 pub(super) fn of_file(store: &Path, file: &PlanFile) -> anyhow::Result<()> {
     let Some(wanted) = &file.table else {
         return Ok(());
@@ -45,7 +45,7 @@ fn of(
     table(plan, &responses, columns).map_err(anyhow::Error::msg)
 }
 
-/// The responses of the table of a plan file, in all runs that are made.
+/// Values of the table's responses in all recorded runs; empty if the plan file has no table.
 ///
 /// # Errors
 /// When the runs cannot be read.

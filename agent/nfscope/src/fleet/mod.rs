@@ -1,4 +1,4 @@
-//! `nfscope fleet`: the servers of a Prometheus, worst first.
+//! `nfscope fleet`: servers that a Prometheus knows, the most urgent first.
 
 use crate::cli::FleetArgs;
 use anyhow::Context;
@@ -10,39 +10,40 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const SERVER: &str = "cluster, job, instance";
-/// An agent that does not answer has no series of its own: who was one in the last week tells, even where all of a job are down.
+/// Query for agents that do not answer. They have no series of their own, so the last week tells which targets are agents, even if all of a
+/// job are down.
 const DOWN: &str = "(up == 0 and on (cluster, job, instance) last_over_time(nfscope_build_info[1w])) \
      or (up == 0 and on (cluster, job) nfscope_build_info) or up{job=\"nfscope\"} == 0";
 const SUM: &str = "instance_version_op:nfscope_op_duration_seconds_sum:rate5m";
 
-/// A server's labels: cluster, job, instance.
+/// Labels of a server: cluster, job, instance.
 type Key = [String; 3];
 
-/// A finding of a server that is active.
+/// Active finding of a server.
 #[derive(Debug, Serialize, PartialEq)]
 struct Finding {
     kind: String,
     share: f64,
 }
 
-/// What is fullest.
+/// Most utilised resource.
 #[derive(Debug, Serialize, PartialEq)]
 struct Saturation {
     resource: &'static str,
     ratio: f64,
 }
 
-/// The operation that takes most of a server's time.
+/// Operation that takes most of a server's time.
 #[derive(Debug, Serialize, PartialEq)]
 struct Operation {
     version: String,
     op: String,
-    /// How many threads it keeps busy.
+    /// Number of threads that it keeps busy.
     busy: f64,
     p99_seconds: Option<f64>,
 }
 
-/// One server; what the rules have not recorded is unknown.
+/// Server. Values that the recording rules do not have are `None`.
 #[derive(Debug, Serialize, Default)]
 struct Server {
     cluster: String,
@@ -53,14 +54,14 @@ struct Server {
     saturation: Option<Saturation>,
     operations_per_second: Option<f64>,
     worst_operation: Option<Operation>,
-    /// How many times as long as a week ago requests stay.
+    /// Mean residence of requests, as a multiple of that a week ago.
     against_last_week: Option<f64>,
 }
 
-/// The servers that the API at the URL knows.
+/// Lists the servers that the Prometheus at the URL knows.
 ///
 /// # Errors
-/// When there is no URL, nobody answers, or there is no server.
+/// When there is no URL, Prometheus does not answer, or it knows no server.
 pub fn run(args: &FleetArgs) -> anyhow::Result<String> {
     let url = args.url.as_deref().context(
         "whom to ask? Give the URL of a Prometheus, or write it into client.toml as url of [prometheus]",
@@ -82,7 +83,7 @@ pub fn run(args: &FleetArgs) -> anyhow::Result<String> {
 }
 
 impl Server {
-    /// Who does not answer, then by findings and their share, then by saturation.
+    /// Order of the list: servers that do not answer, then by findings and their share, then by saturation.
     fn urgency(&self) -> f64 {
         let share = self.findings.iter().map(|f| f.share).fold(0.0, f64::max);
         let full = self
@@ -90,7 +91,7 @@ impl Server {
             .as_ref()
             .map_or(0.0, |s| s.ratio.clamp(0.0, 1.0));
         let down = if self.answers { 0.0 } else { 1e6 };
-        // A share is at most 1, and ten findings are more than one.
+        // A share is at most 1, so that the number of findings decides before their share does.
         down + 10.0 * self.findings.len() as f64 + share.min(1.0) * 9.0 + full * 0.5
     }
 
@@ -107,7 +108,7 @@ fn servers(url: &str) -> anyhow::Result<Vec<Server>> {
     let mut all: BTreeMap<Key, Server> = BTreeMap::new();
     let build = format!("group by ({SERVER}) (nfscope_build_info)");
     for (expression, answers) in [
-        // A target that was an agent in the last week, one of a job that has agents, and one of the job that is called so.
+        // Targets that do not answer: agents of the last week, targets of a job with agents, and targets of a job named nfscope.
         (format!("group by ({SERVER}) ({DOWN})"), false),
         (build, true),
     ] {

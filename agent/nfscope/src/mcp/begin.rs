@@ -1,17 +1,17 @@
-//! Messages before a session begins. A notification or a response there would end the protocol's library, and with it the server.
+//! Filter of messages before a session. There, a notification or a response would end the protocol's library, and the server with it.
 
 use rmcp::model::{ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
-/// A transport that leaves out what is no request until a request has begun the session.
+/// Transport that drops everything but requests until a request has begun the session.
 pub struct Begin<T> {
     transport: T,
     begun: bool,
 }
 
 impl<T> Begin<T> {
-    /// A transport whose session has not begun.
+    /// Wraps a transport whose session has not begun.
     pub fn new(transport: T) -> Begin<T> {
         Begin {
             transport,
@@ -34,7 +34,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Begin<T> {
         loop {
             let message = self.transport.receive().await?;
             match &message {
-                // The library answers each request itself, one that begins nothing with an error.
+                // The library answers every request, and those that cannot begin a session with an error.
                 JsonRpcMessage::Request(request) => self.begun |= begins(&request.request),
                 _ if !self.begun => continue,
                 _ => {}
@@ -48,7 +48,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Begin<T> {
     }
 }
 
-/// True for `initialize`, and from protocol 2026-07-28 on for a request that says all about its session itself.
+/// Returns true for `initialize`, and for a request that has all session metadata itself, as protocols from 2026-07-28 on allow.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,

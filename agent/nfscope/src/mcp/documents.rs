@@ -1,10 +1,10 @@
-//! Pages of the documentation, as resources.
+//! Pages of the documentation, as MCP resources.
 
 use rmcp::model::{Resource, ResourceContents};
 
 const MARKDOWN: &str = "text/markdown";
 
-/// Name, what it has, and its text.
+/// Name, description and text of each page.
 const ALL: [(&str, &str, &str); 8] = [
     (
         "findings",
@@ -52,7 +52,7 @@ fn uri(name: &str) -> String {
     format!("nfscope://docs/{name}")
 }
 
-/// The list.
+/// List of the resources.
 pub fn list() -> Vec<Resource> {
     let all = ALL.iter().map(|(name, about, _)| {
         Resource::new(uri(name), *name)
@@ -62,7 +62,7 @@ pub fn list() -> Vec<Resource> {
     all.collect()
 }
 
-/// The page with this address.
+/// Content of the resource with this URI.
 pub fn read(asked: &str) -> Option<ResourceContents> {
     let (name, _, text) = ALL.iter().find(|(name, ..)| uri(name) == asked)?;
     Some(ResourceContents::text(*text, uri(name)).with_mime_type(MARKDOWN))

@@ -1,9 +1,9 @@
-//! `nfscope mcp`, answers for assistants: a server of the Model Context Protocol over standard input and output, which only reads.
+//! `nfscope mcp`: read-only server of the Model Context Protocol over standard input and output.
 //!
-//! The protocol's own library reads and writes the messages. [`begin`] leaves out messages before the session, [`session`] answers,
-//! [`tools`] names what can be asked, [`program`] runs this program for an answer, and [`documents`] are pages of the documentation.
+//! The protocol's own library reads and writes messages. [`begin`] drops messages before a session, [`session`] answers requests, [`tools`]
+//! has the tools, [`program`] runs this program for an answer, and [`documents`] has pages of the documentation.
 //!
-//! A line is bounded, a call is bounded in time and size, and a call that fails ends neither the others nor the session.
+//! Lines are limited in size, and calls in time and size. A call that fails affects neither other calls nor the session.
 
 mod begin;
 mod documents;
@@ -16,13 +16,13 @@ use nfscope_api::address;
 use session::{Server, serve};
 use std::time::Duration;
 
-/// For processes of calls to end.
+/// Time for the processes of calls to end.
 const END: Duration = Duration::from_secs(1);
 
-/// Serves until the input ends.
+/// Serves until standard input ends.
 ///
 /// # Errors
-/// Where a message begins a session that this server cannot have, or the output cannot be written.
+/// When a message asks for a session that this server does not support, or the output cannot be written.
 pub fn run(args: &McpArgs) -> anyhow::Result<()> {
     let server = Server {
         url: args.url.clone().unwrap_or_else(address::default_url),

@@ -1,4 +1,4 @@
-//! Answers of this program's own commands, each by a process of its own: one that fails, hangs or never ends concerns no other.
+//! Runs commands of this program as child processes. A command that fails or hangs does not affect the server.
 
 use serde_json::Value;
 use std::ffi::OsString;
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Bytes of an answer. An assistant reads less.
+/// Most bytes of an answer. Assistants read less.
 pub const MOST: u64 = 4 << 20;
-/// How often a process is looked at.
+/// Interval at which a child is polled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The JSON that a command prints; otherwise what it said.
+/// Returns the JSON that a command prints, or its error text.
 ///
-/// Exit codes say what was found, and not whether there is an answer.
+/// The exit code is ignored: it encodes the command's result, and not the presence of an answer.
 pub fn printed_json(
     words: Vec<OsString>,
     patience: Duration,
@@ -35,7 +35,7 @@ pub fn printed_json(
     };
     let (out, err) = (reader(out), reader(err));
     let ended = wait(&mut child, patience, cancelled);
-    // Its pipes end with it.
+    // The reader threads end with the child's pipes.
     let (out, err) = (
         out.join().unwrap_or_default(),
         err.join().unwrap_or_default(),
@@ -60,7 +60,7 @@ pub fn printed_json(
 fn reader(from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut all = Vec::new();
-        // Output that cannot be read is no answer, and the process then ends by its closed pipe.
+        // A read error makes the answer incomplete. The closed pipe then ends the child.
         let _ = from.take(MOST + 1).read_to_end(&mut all);
         all
     })
@@ -81,7 +81,7 @@ fn wait(child: &mut Child, patience: Duration, cancelled: &AtomicBool) -> Result
             }
             Err(e) => e.to_string(),
         };
-        // Both fail for a process that has ended by itself meanwhile.
+        // Both calls fail if the child has ended meanwhile.
         let _ = child.kill();
         let _ = child.wait();
         return Err(over);

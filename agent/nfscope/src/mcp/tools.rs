@@ -1,30 +1,30 @@
-//! Tools that an assistant may call, each with the command of this program that answers it.
+//! Tools that an assistant may call, each with the command that answers it.
 
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// How a value is written.
+/// Type of a parameter.
 #[derive(Debug)]
 enum Kind {
-    /// Words.
+    /// String.
     Text,
-    /// A whole number.
+    /// Integer of at least 1.
     Count,
-    /// Seconds to watch: this many where nothing is said, and at most that many.
+    /// Seconds to watch: the default, and the maximum.
     Seconds(u64, u64),
 }
 
-/// Where a value goes.
+/// Position of a parameter in the command line.
 #[derive(Debug)]
 enum Place {
-    /// Behind a flag.
+    /// After a flag.
     Flag(&'static str),
-    /// By itself, in the order of the table.
+    /// Positional, in the order of the table.
     Itself,
 }
 
-/// A parameter of a tool.
+/// Parameter of a tool.
 #[derive(Debug)]
 struct Parameter {
     name: &'static str,
@@ -32,59 +32,59 @@ struct Parameter {
     kind: Kind,
     place: Place,
     required: bool,
-    /// With it no agent is asked, and nothing is watched.
+    /// True if the command needs no agent with it, and watches nothing.
     instead_of_agent: bool,
 }
 
-/// Origin of an answer.
+/// Source of a tool's answer.
 #[derive(Debug)]
 enum Source {
-    /// A page of the agent.
+    /// Page of the agent.
     Page(&'static str),
-    /// A command.
+    /// Command of this program.
     Command {
         words: &'static [&'static str],
         from: From,
     },
 }
 
-/// Party that a command asks.
+/// Data source that a command reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
-    /// An agent.
+    /// Agent.
     Agent,
-    /// The store of recordings.
+    /// Store of recordings.
     Store,
-    /// Both, or one of them.
+    /// Agent, store, or both.
     Either,
-    /// This host alone.
+    /// This host only.
     Host,
 }
 
-/// A tool.
+/// Tool of the protocol.
 #[derive(Debug)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: &'static str,
     about: &'static str,
     parameters: &'static [Parameter],
     source: Source,
 }
 
-/// Work for a call.
+/// Work that a call needs.
 #[derive(Debug, PartialEq)]
 pub enum Call {
-    /// Ask the agent for a page.
+    /// Request a page from the agent.
     Page(&'static str),
-    /// Run this program.
+    /// Run a command of this program.
     Run {
-        /// Command and flags.
+        /// Command and its flags.
         words: Vec<String>,
-        /// Values that stand by themselves, behind all flags.
+        /// Positional arguments, after all flags.
         values: Vec<String>,
-        /// Party that it asks.
+        /// Data source that the command reads.
         from: From,
-        /// How long it watches.
+        /// Time that the command watches.
         watches: Duration,
     },
 }
@@ -132,7 +132,7 @@ const fn recording(name: &'static str, about: &'static str, required: bool) -> P
     }
 }
 
-/// All tools.
+/// Tools in the order of their list.
 pub const ALL: [Tool; 10] = [
     Tool {
         name: "findings",
@@ -274,7 +274,7 @@ pub const ALL: [Tool; 10] = [
 ];
 
 impl Tool {
-    /// Description for an assistant.
+    /// Description of the tool for the protocol, with the JSON schema of its parameters.
     pub fn described(&self) -> rmcp::model::Tool {
         let properties: Map<String, Value> = (self.parameters.iter())
             .map(|p| {
@@ -299,10 +299,10 @@ impl Tool {
         rmcp::model::Tool::new(self.name, self.about, schema).with_annotations(hints)
     }
 
-    /// Work that these arguments ask for.
+    /// Work for a call with these arguments.
     ///
     /// # Errors
-    /// With arguments that the tool does not have, or of another form.
+    /// When an argument is unknown, missing, or of the wrong type.
     pub fn call(&self, arguments: &Map<String, Value>) -> Result<Call, String> {
         let names = || {
             self.parameters
@@ -403,7 +403,7 @@ mod tests {
         tool.call(&arguments)
     }
 
-    /// Each tool, with each parameter that it has, is a command line that the program reads.
+    /// Every tool with every parameter is a valid command line.
     #[test]
     fn every_tool_is_a_command_of_this_program() {
         let value = |p: &Parameter| match p.name {
@@ -418,7 +418,7 @@ mod tests {
             _ => json!(8),
         };
         for tool in &ALL {
-            // At a time and in the present do not go together, nor does a recording with a watch.
+            // `at` excludes `seconds`, and so does a recording.
             for past in [true, false] {
                 let take = |p: &&Parameter| match past {
                     true => p.name != "seconds",

@@ -1,9 +1,9 @@
-//! `nfscope metrics`
+//! `nfscope metrics`: prints the reference of all metrics.
 
 use crate::cli::MetricsArgs;
 use nfscope_serve::exposition::reference;
 
-/// The reference, as asked for.
+/// Reference as text or as Markdown.
 pub fn run(args: &MetricsArgs) -> String {
     match args.markdown {
         true => reference::markdown(),

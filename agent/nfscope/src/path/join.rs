@@ -1,86 +1,101 @@
-//! Joins what a client and its server measured in one window: where the time of the client's RPCs went, by parts that add up.
+//! Joins the windows of a client and of its server: splits the time of the client's RPCs into parts that add up.
 //!
-//! The client knows how long an RPC took, how long it waited before it was sent, and its round trip. The server knows how long it had
-//! requests of a version, and what it did with them. What is left of the round trips is the network's.
+//! The client measures the total time of an RPC, the time before it was sent, and the round trip. The server measures the residence of
+//! requests, and its phases. The rest of the round trip is the network's.
 
 use nfscope_model::window_mounts::{MountOp, WindowMount, mounts};
 use nfscope_model::window_parts::{WindowOp, histograms, ops, rpc_phases};
 use nfscope_model::{Window, family as f, phase};
 use serde::Serialize;
 
-/// Windows whose lengths differ by a larger part are not of the same time, or one of the clocks is wrong.
+/// Largest relative difference of the windows' lengths. Above it, they are not of the same time, or a clock is wrong.
 const MOST_APART: f64 = 0.05;
-/// The same for short windows, in seconds: readings take a moment.
+/// Largest difference for short windows, in seconds: a snapshot takes a moment.
 const APART_SECONDS: f64 = 0.5;
-/// The server's count of RPCs may differ by this part of the client's where nobody else calls: some are under way at each end.
+/// Largest relative difference of the RPC counts at which the client is the only one. Some RPCs are in flight at both ends of a window.
 const ALONE: f64 = 0.02;
-/// The same for few RPCs.
+/// Largest difference of the counts for few RPCs.
 const ALONE_RPCS: f64 = 3.0;
 
-/// Where the time of RPCs went: seconds of all of them together.
+/// Parts of the time of RPCs, in seconds over all of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Parts {
     pub rpcs: f64,
-    /// The client's own time, which the others add up to.
+    /// Total time by the client's clock, the sum of the parts below.
     pub seconds: f64,
-    /// Waiting in the client until it was sent.
+    /// Wait in the client until the RPC was sent.
     pub backlog_seconds: f64,
-    /// On the way, there and back, the two hosts' TCP included.
+    /// Network in both directions, including the TCP of both hosts, and what the server does not measure.
     pub network_seconds: f64,
-    /// In the server until a thread took it.
-    pub queue_seconds: f64,
-    /// Read from the socket, a daemon's answer included.
-    pub receive_seconds: f64,
-    pub execute_seconds: f64,
-    pub reply_seconds: f64,
-    /// In the client after the reply.
+    /// Wait in the server for an nfsd thread; `None` where it is not measured, as each time of the server.
+    pub queue_seconds: Option<f64>,
+    /// Receiving from the socket, including upcalls to daemons.
+    pub receive_seconds: Option<f64>,
+    pub execute_seconds: Option<f64>,
+    pub reply_seconds: Option<f64>,
+    /// Processing in the client after the reply.
     pub completion_seconds: f64,
 }
 
 impl Parts {
-    /// What the server had it in hand for.
+    /// Names of the server's parts, and their times.
+    pub fn of_server(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("queue", self.queue_seconds),
+            ("receive", self.receive_seconds),
+            ("execute", self.execute_seconds),
+            ("reply", self.reply_seconds),
+        ]
+    }
+
+    /// Measured time in the server.
     pub fn server(&self) -> f64 {
-        self.queue_seconds + self.receive_seconds + self.execute_seconds + self.reply_seconds
+        self.of_server().iter().filter_map(|(_, s)| *s).sum()
     }
 
     fn add(&mut self, other: &Parts) {
+        let add = |to: &mut Option<f64>, more: Option<f64>| {
+            if let Some(more) = more {
+                *to = Some(to.unwrap_or(0.0) + more);
+            }
+        };
         self.rpcs += other.rpcs;
         self.seconds += other.seconds;
         self.backlog_seconds += other.backlog_seconds;
         self.network_seconds += other.network_seconds;
-        self.queue_seconds += other.queue_seconds;
-        self.receive_seconds += other.receive_seconds;
-        self.execute_seconds += other.execute_seconds;
-        self.reply_seconds += other.reply_seconds;
+        add(&mut self.queue_seconds, other.queue_seconds);
+        add(&mut self.receive_seconds, other.receive_seconds);
+        add(&mut self.execute_seconds, other.execute_seconds);
+        add(&mut self.reply_seconds, other.reply_seconds);
         self.completion_seconds += other.completion_seconds;
     }
 }
 
-/// One procedure of the client.
+/// Procedure of the client.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathOp {
     pub op: String,
     #[serde(flatten)]
     pub parts: Parts,
-    /// Parts of the server's time in the operation of this name, by [`phase::OF_OP`], the largest first; none where the server
-    /// has no such operation or no phases.
+    /// Phases of the server's operation of this name, by [`phase::OF_OP`], as parts of its time, the largest first. Empty if the server has
+    /// no such operation or no phases.
     pub phases: Vec<(String, f64)>,
 }
 
-/// One version.
+/// RPCs over one version of NFS.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathVersion {
     pub version: String,
     pub total: Parts,
-    /// Where most time is spent first.
+    /// Procedures, sorted by their time, the longest first.
     pub ops: Vec<PathOp>,
-    /// RPCs of this version that the server answered, for whomever.
+    /// RPCs of this version that the server answered, of all clients.
     pub server_rpcs: f64,
-    /// No other client used this version: the server's times are those of this client. Else they are the mean over all clients.
+    /// True if no other client used this version. Otherwise the server's times are means over all clients.
     pub alone: bool,
 }
 
-/// The whole.
+/// Path of a client's RPCs to a server and back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Path {
     pub client: String,
@@ -89,18 +104,18 @@ pub struct Path {
     pub versions: Vec<PathVersion>,
 }
 
-/// What of a server's window belongs to one version.
+/// Part of a server's window that belongs to one version.
 struct ServerSide<'a> {
     rpcs: f64,
-    /// Seconds an RPC: queue, receive (with its upcalls), execute, reply.
-    each: [f64; 4],
+    /// Seconds per RPC: queue, receive (with its upcalls), execute, reply; `None` where one is not measured.
+    each: [Option<f64>; 4],
     ops: Vec<WindowOp<'a>>,
 }
 
-/// Joins two windows. `of_server`: whether a mount of the client is one of this server.
+/// Joins two windows of the same time. `of_server` returns true for a mount of this server.
 ///
 /// # Errors
-/// A sentence that says what is missing, or why the windows are not of the same time.
+/// When something is missing, or the windows are not of the same time; the error is a sentence.
 pub fn join(
     client: &Window,
     server: &Window,
@@ -185,9 +200,9 @@ fn of_version(
     let mut total = Parts::default();
     let mut ops = Vec::new();
     for (op, execute) in by_op.iter().zip(executed) {
-        let [queue, receive, _, reply] = side.each.map(|s| s * op.rpcs);
-        let in_server = queue + receive + execute + reply;
-        // A single operation's part of the server is partly a mean: it cannot be more than its round trips.
+        let [queue, receive, _, reply] = side.each.map(|s| Some(s? * op.rpcs));
+        let in_server = sum([queue, receive, execute, reply]);
+        // The server's time of a single operation is partly a mean over others, so it is limited to the round trips.
         let fits = if in_server > op.round_trip && in_server > 0.0 {
             op.round_trip / in_server
         } else {
@@ -198,10 +213,10 @@ fn of_version(
             seconds: op.seconds(),
             backlog_seconds: op.backlog,
             network_seconds: op.round_trip - in_server * fits,
-            queue_seconds: queue * fits,
-            receive_seconds: receive * fits,
-            execute_seconds: execute * fits,
-            reply_seconds: reply * fits,
+            queue_seconds: queue.map(|s| s * fits),
+            receive_seconds: receive.map(|s| s * fits),
+            execute_seconds: execute.map(|s| s * fits),
+            reply_seconds: reply.map(|s| s * fits),
             completion_seconds: op.completion,
         };
         total.add(&parts);
@@ -211,11 +226,12 @@ fn of_version(
             parts,
         });
     }
-    // All together nothing is a mean where the client is alone.
+    // If the client is alone, the sums over all operations are exact.
     let alone = (side.rpcs - rpcs).abs() <= (ALONE * rpcs).max(ALONE_RPCS);
-    let [queue, receive, execute, reply] = side.each.map(|s| s * rpcs);
+    let of_server = side.each.map(|s| Some(s? * rpcs));
+    let [queue, receive, execute, reply] = of_server;
     let round_trip: f64 = by_op.iter().map(|op| op.round_trip).sum();
-    let in_server = queue + receive + execute + reply;
+    let in_server = sum(of_server);
     if in_server <= round_trip {
         (total.queue_seconds, total.receive_seconds) = (queue, receive);
         (total.execute_seconds, total.reply_seconds) = (execute, reply);
@@ -236,7 +252,11 @@ fn of_version(
     })
 }
 
-/// `None` where the server saw no request of this version.
+fn sum(parts: [Option<f64>; 4]) -> f64 {
+    parts.into_iter().flatten().sum()
+}
+
+/// Server's times of one version; `None` if the server saw no request of it.
 fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> {
     let residence = histograms(server, &f::RPC_DURATION)
         .find(|([v], _)| *v == version)?
@@ -247,15 +267,16 @@ fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> 
         let place = phase::OF_RPC.iter().position(|p| *p == name)?;
         by_phase.get(version)?.get(place).copied().flatten()
     };
-    let each = |seconds: f64| seconds / rpcs;
-    let seconds = |name| of(name).unwrap_or(0.0);
+    let each = |name| Some(of(name)? / rpcs);
+    // Without the programs for upcalls the phase `receive` includes them.
+    let upcall = each("upcall").unwrap_or(0.0);
     Some(ServerSide {
         rpcs,
         each: [
-            each(seconds("queue")),
-            each(seconds("receive") + seconds("upcall")),
-            each(seconds("execute")),
-            each(seconds("reply")),
+            each("queue"),
+            each("receive").map(|s| s + upcall),
+            each("execute"),
+            each("reply"),
         ],
         ops: ops(server)
             .into_iter()
@@ -264,9 +285,12 @@ fn server_side<'a>(server: &'a Window, version: &str) -> Option<ServerSide<'a>> 
     })
 }
 
-/// The time in the server's threads by operation, which adds up to what its requests took there: that of the operation of the same
-/// name, and for each RPC the same part of what remains: other operations of a COMPOUND, decoding, encoding.
-fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<f64> {
+/// Time in the server's threads by operation; the sum is their total. Each operation has the time of the server's operation of the same
+/// name, and an equal part per RPC of the rest: other operations of a COMPOUND, decoding, encoding.
+fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<Option<f64>> {
+    let Some(each) = side.each[2] else {
+        return vec![None; by_op.len()];
+    };
     let main = |op: &MountOp| {
         let named = side.ops.iter().find(|o| o.op == op.op.as_str());
         let mean = named.and_then(|o| o.durations.mean()).unwrap_or(0.0);
@@ -274,15 +298,15 @@ fn executed(by_op: &[MountOp], side: &ServerSide) -> Vec<f64> {
     };
     let main: Vec<f64> = by_op.iter().map(main).collect();
     let rpcs: f64 = by_op.iter().map(|op| op.rpcs).sum();
-    let all = side.each[2] * rpcs;
+    let all = each * rpcs;
     let known: f64 = main.iter().sum();
     if known > all && known > 0.0 {
-        return main.iter().map(|s| s * all / known).collect();
+        return main.iter().map(|s| Some(s * all / known)).collect();
     }
     let rest = (all - known) / rpcs.max(1.0);
     main.iter()
         .zip(by_op)
-        .map(|(s, op)| s + rest * op.rpcs)
+        .map(|(s, op)| Some(s + rest * op.rpcs))
         .collect()
 }
 
@@ -343,7 +367,7 @@ mod tests {
         h
     }
 
-    /// So many requests, which it had for 5 ms each: queue 0.5, receive 0.3, upcall 0.2, execute 3.5, reply 0.5.
+    /// Server with this many requests of 5 ms each: queue 0.5, receive 0.3, upcall 0.2, execute 3.5, reply 0.5.
     fn server(rpcs: u64) -> Window {
         let mut s = Snapshot::default();
         let n = rpcs as f64;
@@ -392,9 +416,9 @@ mod tests {
             (write.op.as_str(), getattr.op.as_str()),
             ("write", "getattr")
         );
-        // 60 ms of its own, and half of the 10 ms that COMPOUNDs took beside.
-        near(write.parts.execute_seconds, 0.065);
-        near(getattr.parts.execute_seconds, 0.005);
+        // 60 ms of its own, and half of the 10 ms of other work in COMPOUNDs.
+        near(write.parts.execute_seconds.unwrap(), 0.065);
+        near(getattr.parts.execute_seconds.unwrap(), 0.005);
         let phases: Vec<_> = write
             .phases
             .iter()
@@ -431,7 +455,7 @@ mod tests {
         let mut v3 = Snapshot::default();
         v3.counter(&f::RPC_PHASE, ["3", "queue"], 1.0);
         assert!(why(&client(), &window(10, v3)).contains("saw no request over NFSv4.1"));
-        // A server that says it took longer than the client has waited is another one.
+        // A server whose times exceed the client's round trips is another server.
         let mut slow = server(20);
         slow.delta = {
             let mut s = Snapshot::default();

@@ -1,4 +1,4 @@
-//! `nfscope path`: the way of this client's RPCs to a server and back, by both agents.
+//! `nfscope path`: time of this client's RPCs to a server and back, measured by the agents of both.
 
 pub(crate) mod join;
 
@@ -16,10 +16,10 @@ use std::fmt::Write;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::thread;
 
-/// What to print.
+/// Measures for the given time; returns the output.
 ///
 /// # Errors
-/// When an agent does not answer or does not measure what is asked for, or when the two windows cannot be joined.
+/// When an agent does not answer or lacks a metric, or when the two windows cannot be joined.
 pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     let server = args.server.clone();
     let own = args.url.clone().unwrap_or_else(address::default_url);
@@ -46,7 +46,7 @@ pub fn run(args: &PathArgs) -> anyhow::Result<String> {
     }
 }
 
-/// Both at the same time.
+/// Snapshots of both agents, taken at the same time.
 fn snapshots(own: &str, server: &str) -> anyhow::Result<[Snapshot; 2]> {
     thread::scope(|scope| {
         let there = scope.spawn(|| http::snapshot(server).context("the server's agent"));
@@ -67,14 +67,14 @@ fn window(before: &Snapshot, after: &Snapshot, host: &str) -> anyhow::Result<Win
     Ok(after.since(before))
 }
 
-/// `server:/export`, or an address alone.
+/// Host of a mount `server:/export`, without the brackets of an IPv6 address.
 fn host_of(mount: &str) -> &str {
     let host = mount.split_once(":/").map_or(mount, |(host, _)| host);
     let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     bare.unwrap_or(host)
 }
 
-/// The names of a server, and its addresses.
+/// Names of a server, and its addresses.
 struct Names<'a> {
     names: &'a [String],
     addresses: BTreeSet<IpAddr>,
@@ -102,7 +102,7 @@ fn addresses(name: &str) -> Vec<IpAddr> {
     })
 }
 
-/// A table for each version, and what of it is a mean.
+/// Table for each version, with a note about values that are means over all clients.
 fn page(path: &Path) -> String {
     let mut out = format!(
         "{} to {} and back, {:.1} s; an RPC on average:\n",
@@ -116,6 +116,7 @@ fn page(path: &Path) -> String {
             sentence(&v.total),
             table(v)
         );
+        out.push_str(&unmeasured(v, &path.server));
         if !v.alone {
             let _ = writeln!(
                 out,
@@ -132,7 +133,7 @@ fn page(path: &Path) -> String {
     out
 }
 
-/// Where most of it is.
+/// Shares of client, network and server, as a sentence.
 fn sentence(p: &Parts) -> String {
     let percent = |s: f64| format!("{:.0} %", 100.0 * s / p.seconds.max(f64::MIN_POSITIVE));
     format!(
@@ -140,6 +141,21 @@ fn sentence(p: &Parts) -> String {
         percent(p.backlog_seconds + p.completion_seconds),
         percent(p.network_seconds),
         percent(p.server())
+    )
+}
+
+/// Sentence on the server's times that are not measured, and where they are instead; empty if there are none.
+fn unmeasured(v: &PathVersion, server: &str) -> String {
+    let columns: Vec<_> = (v.total.of_server().iter())
+        .filter(|(_, seconds)| seconds.is_none())
+        .map(|(name, _)| name.to_uppercase())
+        .collect();
+    if columns.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{server} does not measure {} of these requests: NETWORK includes that time. `nfscope check` on {server} shows why.\n",
+        columns.join(", ")
     )
 }
 
@@ -168,6 +184,7 @@ fn table(v: &PathVersion) -> String {
 
 fn row(op: &str, p: &Parts, phases: &[(String, f64)]) -> [String; 11] {
     let each = |s: f64| seconds(s / p.rpcs.max(1.0));
+    let of_server = |s: Option<f64>| s.map_or("?".to_owned(), each);
     let phases = phases
         .iter()
         .map(|(name, part)| format!("{name} {:.0} %", part * 100.0));
@@ -177,10 +194,10 @@ fn row(op: &str, p: &Parts, phases: &[(String, f64)]) -> [String; 11] {
         each(p.seconds),
         each(p.backlog_seconds),
         each(p.network_seconds),
-        each(p.queue_seconds),
-        each(p.receive_seconds),
-        each(p.execute_seconds),
-        each(p.reply_seconds),
+        of_server(p.queue_seconds),
+        of_server(p.receive_seconds),
+        of_server(p.execute_seconds),
+        of_server(p.reply_seconds),
         each(p.completion_seconds),
         phases.collect::<Vec<_>>().join(", "),
     ]
@@ -189,6 +206,42 @@ fn row(op: &str, p: &Parts, phases: &[(String, f64)]) -> [String; 11] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_the_server_does_not_measure_is_said_to_be_in_the_network() {
+        let version = |queue_seconds| PathVersion {
+            version: "3".into(),
+            total: Parts {
+                rpcs: 10.0,
+                seconds: 1.0,
+                network_seconds: 0.9,
+                queue_seconds,
+                receive_seconds: Some(0.0),
+                execute_seconds: Some(0.1),
+                reply_seconds: Some(0.0),
+                ..Parts::default()
+            },
+            ops: Vec::new(),
+            server_rpcs: 10.0,
+            alone: true,
+        };
+        let said = |queue| {
+            page(&Path {
+                client: "c1".into(),
+                server: "filer".into(),
+                window_seconds: 10.0,
+                versions: vec![version(queue)],
+            })
+        };
+        let unknown = said(None);
+        assert!(
+            unknown.contains("filer does not measure QUEUE of these requests: NETWORK includes"),
+            "{unknown}"
+        );
+        let all = unknown.lines().find(|l| l.starts_with("all")).unwrap();
+        assert!(all.contains(" ? "), "{all}");
+        assert!(!said(Some(0.0)).contains("does not measure"));
+    }
 
     #[test]
     fn a_mount_is_of_a_server_by_name_or_address() {

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// Windows of what an agent has answered.
+/// Windows in the answers of an agent.
 pub(super) fn windows(data: &Value) -> impl Iterator<Item = &Value> {
     data["windows"]["windows"].as_array().into_iter().flatten()
 }
 
-/// Seconds since 1970.
+/// End of a window, in seconds since 1970.
 pub(super) fn ended(window: &Value) -> f64 {
     window["at"].as_f64().unwrap_or_default()
 }

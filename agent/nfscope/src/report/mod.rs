@@ -1,4 +1,4 @@
-//! `nfscope report`: what an agent knows of the last hour, in some lines and in one file, for a ticket or a chat.
+//! `nfscope report`: summary of the last hour as a short text, and as one HTML file, for a ticket or a chat.
 
 pub(crate) mod data;
 pub(crate) mod names;
@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds of a window of the disk. One that covers the begin of the memory has its middle before so many seconds after it.
+/// Length of a history window on the disk, in seconds. The window across the beginning of the memory has its middle before that much later.
 const DISK_WINDOW: f64 = 10.0;
-/// Windows of the past in one answer, at most.
+/// Most windows of the history in one answer.
 const COLUMNS: u32 = 400;
-/// Times that the page shows, in seconds; it has a choice of them.
+/// Time ranges that the page offers, in seconds.
 const RANGES: [u32; 6] = [60, 300, 900, 3600, 21_600, 86_400];
 
-/// Prints the report, and writes the file.
+/// Prints the report, and writes the file if one is given.
 ///
 /// # Errors
 /// When no agent answers, it has no window of that time, or the file cannot be written.
@@ -64,7 +64,7 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
         answer = http::json(url, &format!("/windows?since={since}"))?;
         latest.extend(windows(&json!({ "windows": &answer })).cloned());
     }
-    // An agent that has just begun may have a history of another one.
+    // An agent that has just started may have the history of an earlier one.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
     let end = latest.last().map_or(now, ended);
     let from = end - last.as_secs_f64();
@@ -104,10 +104,10 @@ fn ask(url: &str, last: Duration) -> anyhow::Result<Value> {
     }))
 }
 
-/// Windows of the disk, and behind them windows of the memory that they do not cover: no time counts twice, and none is left out.
+/// Joins windows of the disk with the later ones in memory. No time counts twice, and none is left out.
 fn joined(mut past: Vec<Value>, memory: Vec<Value>) -> Vec<Value> {
     let begin = memory.first().map_or(f64::MAX, |w| ended(w) - seconds(w));
-    // A history with no more than the memory has is coarser, and no use.
+    // Windows of the disk are coarser, so that those that begin in the time of the memory are dropped.
     past.retain(|w| ended(w) - seconds(w) < begin);
     let until = past.last().map_or(f64::MIN, ended);
     past.extend(
@@ -137,7 +137,7 @@ mod tests {
         let (first, last) = (&both[0], &both[both.len() - 1]);
         assert_eq!(total, ended(last) - (ended(first) - seconds(first)));
         assert_eq!((ended(&both[1]), ended(&both[2])), (105.0, 106.0));
-        // A disk that has not been written yet leaves the gap that is there, and takes nothing away.
+        // A gap between the disk and the memory remains a gap.
         let total = |past| joined(past, memory()).iter().map(seconds).sum::<f64>();
         assert_eq!(total(all([(85.0, 10.0)])), 30.0);
         assert_eq!(total(all([(115.0, 10.0)])), 20.0);

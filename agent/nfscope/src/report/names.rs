@@ -1,41 +1,41 @@
-//! Pseudonyms for `nfscope report --anonymise`, by a list of what may stay.
+//! Pseudonyms for `nfscope report --anonymise`, by an allow-list of JSON members.
 //!
-//! The list has every member that is kept, with its kind of value. A member that it does not have is left out, as is every sentence:
-//! a name in a sentence can be written in too many ways to be found.
+//! The list has the kind of value of every member that is kept. All other members are left out, and so are sentences: a name in a sentence
+//! can have too many forms to be found.
 
 use nfscope_model::finding::Kind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The text in place of each sentence.
+/// Text that replaces each sentence.
 pub(crate) const LEFT_OUT: &str = "left out: sentences can have names";
 
-/// Names that stand for nobody.
+/// Values in place of a name that identify no client and no export.
 const NOBODY: [&str; 5] = ["", "none", "unknown", "local", "other"];
 
-/// Volume of the figures that all pools share: OpenZFS before 2.2 has no others.
+/// Volume of metrics for all pools together, the only ones before OpenZFS 2.2.
 const ALL_POOLS: &str = "all";
 
-/// Kinds of values, and what becomes of them.
+/// Kind of a value, which decides how it is made anonymous.
 enum Rule {
-    /// Numbers, and lists of them, stay.
+    /// Number, boolean or list of them; kept.
     Number,
-    /// Words of nfscope and of the protocol stay: `write`, `4.2`, `slow_disk`.
+    /// Word of nfscope or of the protocol, such as `write`, `4.2`, `slow_disk`; kept.
     Word,
-    /// The numbers in front of a kernel's release stay.
+    /// Kernel release, of which the leading numbers are kept.
     Release,
-    /// A name gets a pseudonym that begins with this.
+    /// Name; replaced by a pseudonym with this prefix.
     Name(&'static str),
-    /// Names of block devices as the kernel gives them stay: `sda1`. Others get a pseudonym, as does each ZFS pool.
+    /// Block device or ZFS pool. Names that the kernel gives to devices are kept, such as `sda1`; others, and all pools, get a pseudonym.
     Volume,
-    /// Sentences are left out.
+    /// Sentence; replaced by [`LEFT_OUT`].
     Sentence,
-    /// A list is empty afterwards.
+    /// List that becomes empty.
     Empty,
-    /// Numbers by a key that this says yes to.
+    /// Object with numbers, of which the keys that this function accepts are kept.
     By(fn(&str) -> bool),
-    /// An object with these members, or a list of such objects.
+    /// Object with these members, or a list of such objects.
     Object(&'static [(&'static str, Rule)]),
 }
 
@@ -163,6 +163,7 @@ const REPORT: Rule = Object(&[
             ("edges", Number),
             ("phases", Word),
             ("rpc_phases", Word),
+            ("replay", Number),
             ("more", Number),
             ("windows", WINDOWS),
         ]),
@@ -186,7 +187,7 @@ const REPORT: Rule = Object(&[
     ("note", Sentence),
 ]);
 
-/// The same data without names.
+/// Returns the data with pseudonyms.
 pub(crate) fn anonymous(data: &Value) -> Value {
     let mut names = Pseudonyms::default();
     for window in data["windows"]["windows"].as_array().into_iter().flatten() {
@@ -199,12 +200,12 @@ pub(crate) fn anonymous(data: &Value) -> Value {
     names.apply(&REPORT, data)
 }
 
-/// Pseudonyms by name.
+/// Pseudonyms by original name.
 #[derive(Default)]
 pub(crate) struct Pseudonyms {
-    /// Names for each beginning of a pseudonym: no two kinds of names share one.
+    /// Pseudonyms for each prefix, which separates the kinds of names.
     by_prefix: BTreeMap<&'static str, BTreeMap<String, String>>,
-    /// ZFS pools. An admin can name one like a disk: `hdd`.
+    /// Names of ZFS pools. A pool can have a name like a disk: `hdd`.
     pools: BTreeSet<String>,
 }
 
@@ -239,17 +240,17 @@ impl Pseudonyms {
                 })
                 .collect::<Map<_, _>>()
                 .into(),
-            // A value of another kind than is expected of this member.
+            // The value does not have the expected type.
             _ => Value::Null,
         }
     }
 
-    /// Marks a volume as a ZFS pool, which is never named by the kernel. Pools are added before the first name is replaced.
+    /// Records a name as a ZFS pool, which is no name of the kernel. Pools must be added before any name is replaced.
     pub(crate) fn add_pool(&mut self, name: &str) {
         self.pools.insert(name.to_owned());
     }
 
-    /// Pseudonym of a volume, unless the kernel has named it.
+    /// Pseudonym of a volume; names that the kernel gave are returned unchanged.
     pub(crate) fn volume(&mut self, text: &str) -> String {
         let is_pool = self.pools.contains(text);
         match text == ALL_POOLS || (is_of_the_kernel(text) && !is_pool) {
@@ -258,7 +259,7 @@ impl Pseudonyms {
         }
     }
 
-    /// Pseudonym of a name, with this beginning. Words such as `other` stay.
+    /// Pseudonym of a name, with this prefix. Values such as `other` are returned unchanged.
     pub(crate) fn name(&mut self, prefix: &'static str, text: &str) -> String {
         if NOBODY.contains(&text) {
             return text.to_owned();
@@ -270,20 +271,20 @@ impl Pseudonyms {
     }
 }
 
-/// The numbers in front of a release.
+/// Leading numbers of a kernel release.
 pub(crate) fn release(text: &str) -> String {
     let end = text.find(|c: char| !(c.is_ascii_digit() || ".-".contains(c)));
     let numbers = &text[..end.unwrap_or(text.len())];
     numbers.trim_end_matches(['.', '-']).to_owned()
 }
 
-/// A text that may be a word of a fixed set has nothing with the form of an address, a path or a sentence.
+/// Returns true for a possible word of a fixed set: short, lower case, and no address, path or sentence.
 pub(crate) fn is_word(text: &str) -> bool {
     let part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.-+".contains(c);
     (1..=32).contains(&text.len()) && text.chars().all(part) && text.parse::<IpAddr>().is_err()
 }
 
-/// A version of NFS, such as `4.2`.
+/// Returns true for a version of NFS, such as `4.2`.
 fn is_version(text: &str) -> bool {
     text.len() <= 3 && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
@@ -292,7 +293,7 @@ fn is_kind(text: &str) -> bool {
     Kind::ALL.iter().any(|kind| kind.as_str() == text)
 }
 
-/// A name that the kernel gives to a block device, and nobody else: `sda1`, `nvme0n1p2`, `dm-3`.
+/// Returns true for a name that only the kernel gives to a block device: `sda1`, `nvme0n1p2`, `dm-3`.
 fn is_of_the_kernel(device: &str) -> bool {
     let digits = |t: &str| !t.is_empty() && t.chars().all(|c| c.is_ascii_digit());
     let lettered = ["sd", "vd", "xvd", "hd"].iter().any(|kind| {

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Every text and every key.
+/// Collects all strings and keys.
 fn texts(value: &Value, to: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
@@ -25,7 +25,7 @@ fn texts(value: &Value, to: &mut BTreeSet<String>) {
     }
 }
 
-/// Checks that none of these names is in an anonymous report, nor in its lines, and that each name has one pseudonym.
+/// Checks that an anonymous report and its text contain none of these names, and that each name has one pseudonym.
 fn check(data: &Value, names: &[&str]) -> Value {
     let done = anonymous(data);
     let mut all = BTreeSet::new();
@@ -39,7 +39,7 @@ fn check(data: &Value, names: &[&str]) -> Value {
     done
 }
 
-/// An answer with names in every sentence and in every member that can have one.
+/// Answer with names in every sentence, and in every member that can have one.
 fn with_names_everywhere() -> Value {
     let sentence = "client 192.0.2.7 (db1.corp) and [2001:db8::7]:700 of nfs1.corp, http://nfs1.corp:9943, \
                     nfs1.corp:/home/alice, /srv/home/alice/Secret, vg-alice, user alice";
@@ -51,7 +51,7 @@ fn with_names_everywhere() -> Value {
     json!({
         "windows": {
             "host": "nfs1.corp", "kernel": "6.12.0-alice", "version": "0.1.0", "edges": [0.1, 1.0], "phases": ["cpu"],
-            "rpc_phases": ["queue"], "since": "alice.3", "more": false, "alice": 3,
+            "rpc_phases": ["queue"], "replay": false, "since": "alice.3", "more": false, "alice": 3,
             "windows": [{
                 "at": 100.0, "seconds": 10.0, "lost": 0.0,
                 "ops": [{"version": "4.2", "op": "write", "times": {"count": 3, "sum": 0.5, "buckets": [[1, 3]]}, "errors": 0.0,
@@ -113,7 +113,7 @@ fn no_name_and_no_sentence_of_an_answer_is_in_an_anonymous_report() {
         rows.map(|r| r["name"].as_str().unwrap().to_owned())
             .collect()
     };
-    // An address, the same with a port, and a name are three clients.
+    // An address, the same address with a port, and a host name are three clients.
     assert_eq!(
         names("clients"),
         [
@@ -122,7 +122,7 @@ fn no_name_and_no_sentence_of_an_answer_is_in_an_anonymous_report() {
     );
     assert_eq!(names("exports"), ["/export-1", "/export-2", "none"]);
     assert_eq!(window["clients"][0]["called"], "name-1");
-    // Names of the kernel stay, and a volume is called the same wherever it is.
+    // Kernel names stay, and a volume has the same pseudonym everywhere.
     assert_eq!(window["logs"][0]["volume"], "sda1");
     assert_eq!(window["logs"][1]["volume"], "volume-1");
     assert_eq!(window["disks"][1]["device"], "volume-1");
@@ -170,7 +170,7 @@ fn the_demonstration_without_names_has_all_that_is_no_name() {
         .collect();
     assert!(names.len() > 1, "{names:?}");
     let done = check(&data, &[&names[..], &["nfs-demo", "corp"]].concat());
-    // Each member of a window, and all of its numbers.
+    // Every member of a window is kept, with all of its numbers.
     let anonymous = &done["windows"]["windows"][0];
     for (member, value) in window.as_object().unwrap() {
         let same_but_for_names = ["clients", "exports", "logs", "disks"].contains(&member.as_str());
@@ -195,7 +195,7 @@ fn the_demonstration_without_names_has_all_that_is_no_name() {
     }
 }
 
-/// Figures of all pools before OpenZFS 2.2 have no pool's name, and a pool may have a name that reads like a disk's.
+/// Before OpenZFS 2.2, metrics of all pools have the volume `all`. A pool may have a name like a disk's.
 #[test]
 fn every_zfs_pool_has_a_pseudonym_but_all_pools_together() {
     let data = json!({"windows": {"windows": [{

@@ -1,4 +1,4 @@
-//! The report of `nfscope report` in some lines, for a chat.
+//! Text of `nfscope report`, some lines for a chat.
 
 use crate::report::data::{ended, seconds, windows};
 use crate::report::names::LEFT_OUT;
@@ -10,28 +10,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Rows of a kind.
+/// Most rows of operations, clients, exports or findings.
 const MOST: usize = 3;
 
-/// Operations, clients or exports, added up.
+/// Sums over windows for an operation, a client or an export.
 #[derive(Default)]
 struct Sum {
     count: f64,
     seconds: Option<f64>,
     moved: Option<f64>,
-    /// True where bytes of some operations are not known.
+    /// True if the bytes of some operations are not known.
     lacks_bytes: bool,
-    /// Numbers of operations by bucket.
+    /// Number of operations by histogram bucket.
     buckets: BTreeMap<u64, u64>,
 }
 
-/// The lines.
+/// Text of the report.
 pub(crate) fn write(data: &Value, anonymous: bool) -> String {
     let all = &data["windows"];
     let total: f64 = windows(data).map(seconds).sum();
     let end = windows(data).last().map_or(0.0, ended);
     let begin = windows(data).next().map_or(0.0, |w| ended(w) - seconds(w));
-    // A recording of a host without a name, or of an unknown kernel, has none of the two.
+    // A recording may lack the host's name, or its kernel.
     let text = |v: &Value| match v.as_str() {
         None | Some("") => "?".to_owned(),
         Some(text) => text.to_owned(),
@@ -168,7 +168,7 @@ pub(crate) fn write(data: &Value, anonymous: bool) -> String {
     out
 }
 
-/// Rows of all windows by name.
+/// Sums over all windows by name. `kind` is the member of a window that has the rows.
 fn added(data: &Value, kind: &str, name: impl Fn(&Value) -> String) -> BTreeMap<String, Sum> {
     let mut all: BTreeMap<String, Sum> = BTreeMap::new();
     for row in windows(data).flat_map(|w| w[kind].as_array().into_iter().flatten()) {
@@ -199,7 +199,7 @@ fn added(data: &Value, kind: &str, name: impl Fn(&Value) -> String) -> BTreeMap<
     all
 }
 
-/// Rows with the most time, and where no times are known with the most operations.
+/// Rows with the most time, then with the most operations.
 fn most(sums: &BTreeMap<String, Sum>) -> Vec<(&String, &Sum)> {
     let mut all: Vec<_> = sums.iter().collect();
     let of = |s: &Sum| (s.seconds.unwrap_or_default(), s.count);
@@ -212,7 +212,7 @@ fn most(sums: &BTreeMap<String, Sum>) -> Vec<(&String, &Sum)> {
     all
 }
 
-/// Operations were timed in such a window, with or without load.
+/// Returns true if operations were timed in this window, even if there were none.
 fn is_timed(window: &Value) -> bool {
     let has = |v: &Value| match v {
         Value::Array(all) => !all.is_empty(),
@@ -223,7 +223,7 @@ fn is_timed(window: &Value) -> bool {
     has(&window["ops"]) || has(&window["coverage"]) || pools.any(|p| p["busy"].is_number())
 }
 
-/// The edge of the bucket that has the 99th of a hundred operations.
+/// Upper edge of the bucket that contains the 99th percentile.
 fn quantile(sum: &Sum, edges: &[f64]) -> String {
     let count: u64 = sum.buckets.values().sum();
     let mut left = (count as f64 * 0.99).ceil() as u64;
@@ -239,7 +239,7 @@ fn quantile(sum: &Sum, edges: &[f64]) -> String {
     "?".to_owned()
 }
 
-/// The part of their time in which nfsd threads, of pools where that is known, had a request in hand.
+/// Utilisation of nfsd threads: the part of their time in which they have a request, over the pools where that is known.
 fn threads(data: &Value) -> String {
     let (mut busy, mut had, mut threads) = (None, 0.0, 0.0_f64);
     for w in windows(data) {
@@ -264,7 +264,8 @@ fn threads(data: &Value) -> String {
     }
 }
 
-/// Causes whose share is one of the time of requests in the server. Shares of others are of other things, which their sentences name.
+/// Kinds of findings whose share is a part of the requests' time in the server. Other kinds have shares of other things, which their text
+/// names.
 const OF_REQUEST_TIME: [Kind; 11] = [
     Kind::ThreadStarvation,
     Kind::SlowIntentLog,
@@ -279,7 +280,7 @@ const OF_REQUEST_TIME: [Kind; 11] = [
     Kind::SlowReply,
 ];
 
-/// The reason why nothing can be said of causes where none is known; `None` where they were looked for.
+/// Reason why findings cannot be known; `None` if they were looked for.
 fn undiagnosed(data: &Value, timed: f64) -> Option<String> {
     let with = |own: &str, reason: &Value| match reason.as_str() {
         None | Some("" | LEFT_OUT) => own.to_owned(),
@@ -337,7 +338,7 @@ fn findings(out: &mut String, data: &Value, total: f64, timed: f64) {
             true => format!(", up to {} of request time", percent(*worst)),
             false => String::new(),
         };
-        // Windows of the disk are long, and the cause may have been there for a part of one.
+        // Windows of the disk are long, and a finding may have applied to a part of one.
         let _ = writeln!(
             out,
             "Finding {kind}: in windows that cover at most {} of the time{share}.{text}",
@@ -350,7 +351,7 @@ fn findings(out: &mut String, data: &Value, total: f64, timed: f64) {
     }
 }
 
-/// Coverage, which is of all operations since the agent began, and probes, which are those of now.
+/// Adds the coverage, which counts all operations since the agent started, and the current state of the probes.
 fn measured(out: &mut String, data: &Value) {
     let last = windows(data).last();
     let coverage = last

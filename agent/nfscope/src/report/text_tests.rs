@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// Two windows of ten seconds with 100 WRITEs each, of a server that finds nothing.
+/// Healthy server: two windows of ten seconds with 100 WRITEs each, and no findings.
 fn healthy() -> Value {
     let window = |at: f64| {
         json!({
@@ -83,7 +83,7 @@ fn what_is_known_of_a_part_is_said_of_that_part() {
         ],
     );
     let mut data = healthy();
-    // The second window has neither timed operations nor busy times, and a pool of which nothing is known.
+    // The second window has neither timed operations nor busy times, and a pool without data.
     let second = &mut data["windows"]["windows"][1];
     for member in ["ops", "clients", "exports"] {
         second[member] = json!([]);

@@ -1,4 +1,4 @@
-//! `nfscope slow`: one line for each slow operation as it happens.
+//! `nfscope slow`: prints one line for each slow operation as it happens.
 
 pub(crate) mod stream;
 pub mod table;
@@ -19,17 +19,17 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, SystemTime};
 use terminal_size::{Width, terminal_size_of};
 
-/// Bytes that are written at once, and a little more.
+/// Bytes of a write to stdout; the last operation may exceed it.
 const MAX_WRITE: usize = 64 << 10;
-/// Letters of a name that a line in a pipe shows at most.
+/// Most characters of a name on a line in a pipe.
 const LONGEST: usize = 40;
-/// Time to finish after a signal, where whoever reads the output does not.
+/// Time to finish after a signal if the output is blocked.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints slow operations until interrupted, or as many as asked for.
+/// Prints slow operations until interrupted, or until `--count` is reached.
 ///
 /// # Errors
-/// When there is no agent and none was found, when it refuses or goes away, or when the output does.
+/// When there is no agent and own probes cannot be attached, when the agent refuses or goes away, or when stdout cannot be written.
 pub fn run(args: &SlowArgs) -> anyhow::Result<()> {
     let filter = SlowFilter {
         over: args.min_latency,
@@ -37,14 +37,14 @@ pub fn run(args: &SlowArgs) -> anyhow::Result<()> {
         client: args.client,
         per_second: args.limit,
     };
-    // Behind a full channel the agent waits, and counts what it must leave out.
+    // A full channel stops the reader; the agent then counts the operations that it leaves out.
     let (sender, events) = channel();
     let stream = SlowStream::open(args.url.as_deref(), &filter, &sender)?;
     stop_on_signals(&sender)?;
     let mut printer = Printer::new(args);
     let end = printer.all(&events, &stream);
     match &end {
-        // The reader of a pipe has had enough, and wants no more words either.
+        // The reader of the pipe has exited, so a summary would reach no reader.
         Err(e) if is_broken_pipe(e) => return Ok(()),
         _ => say(&format!(
             "{} shown, {} left out",
@@ -59,7 +59,7 @@ fn is_broken_pipe(e: &anyhow::Error) -> bool {
         .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// What is printed, and how much of it has been.
+/// Printer of slow operations, with its counters.
 struct Printer<'a> {
     args: &'a SlowArgs,
     table: Table,
@@ -67,7 +67,7 @@ struct Printer<'a> {
     shown: u64,
     left_out: u64,
     phases_explained: bool,
-    /// Waits to be written.
+    /// Text that is not written yet.
     text: String,
 }
 
@@ -99,9 +99,9 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints until the end, which is an error where nobody asked for it.
+    /// Prints until the end. An end that the user did not ask for is an error.
     fn all(&mut self, events: &Receiver<SlowEvent>, stream: &SlowStream) -> anyhow::Result<()> {
-        // At once, so that whoever waits sees that it runs.
+        // The heading appears at once, which shows that the command runs.
         if !self.args.json
             && let Some(heading) = self.table.heading(self.style(SystemTime::now()))
         {
@@ -109,7 +109,7 @@ impl<'a> Printer<'a> {
             self.write()?;
         }
         loop {
-            // Written whole and flushed when nothing more waits: a pipe's reader sees each operation as it happens.
+            // Writes when no event waits, so that the reader of a pipe sees each operation as it happens.
             let mut next = events.recv().ok();
             while let Some(event) = next {
                 if let Some(end) = self.event(event, stream)? {
@@ -125,7 +125,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The end where this was the last event.
+    /// Handles an event; returns the result of the command if this was the last one.
     fn event(
         &mut self,
         event: SlowEvent,
@@ -174,7 +174,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Says something that belongs behind what has been printed so far.
+    /// Prints a note after the lines so far.
     fn note(&mut self, line: &str) -> std::io::Result<()> {
         self.write()?;
         say(line);
@@ -189,7 +189,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// True where nobody can read the output any more. On a quiet server, writing might not tell for hours.
+/// Returns true if stdout has no reader any more. On a quiet server, no write would show that for hours.
 fn hung_up() -> bool {
     let stdout = std::io::stdout();
     let mut stdout = [PollFd::new(&stdout, PollFlags::empty())];
@@ -197,9 +197,9 @@ fn hung_up() -> bool {
     matches!(poll(&mut stdout, Some(&now)), Ok(1)) && !stdout[0].revents().is_empty()
 }
 
-/// Has SIGINT and SIGTERM end the output in order, and soon.
+/// Ends the output on SIGINT and SIGTERM, within [`STOP_TIMEOUT`].
 fn stop_on_signals(events: &EventSender<SlowEvent>) -> std::io::Result<()> {
-    // Before the thread exists: from here on no signal kills.
+    // The handlers are set before the thread exists, so that no signal kills the process from here on.
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     events.spawn(
         "signals",
@@ -211,7 +211,7 @@ fn stop_on_signals(events: &EventSender<SlowEvent>) -> std::io::Result<()> {
     )
 }
 
-/// Where the channel is full, nobody reads the output and the stop does not arrive: there is nothing to end in order.
+/// Exits after [`STOP_TIMEOUT`]. A full channel whose output is blocked never delivers the stop event.
 fn exit_later() {
     let exit = || {
         std::thread::sleep(STOP_TIMEOUT);

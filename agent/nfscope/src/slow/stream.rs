@@ -1,4 +1,4 @@
-//! Where slow operations come from: a running agent, or probes of this very process.
+//! Sources of slow operations: a running agent, or probes of this process.
 
 use nfscope_agent_client::events::{EventSender, until_error};
 use nfscope_agent_client::http;
@@ -11,27 +11,27 @@ use nfscope_serve::service::source_thread::SourceHandle;
 use nfscope_source::Options;
 use serde::Deserialize;
 
-/// What can happen while lines are printed.
+/// Event while lines are printed.
 pub(crate) enum SlowEvent {
-    /// A line came.
+    /// Line of the stream.
     Line(Line),
-    /// The user has had enough.
+    /// Signal to stop.
     Stop,
-    /// No more will come.
+    /// End of the stream, with its reason.
     End(anyhow::Error),
 }
 
-/// What is being read, for questions aside.
+/// Source that is read, for further questions about it.
 pub(crate) enum SlowStream {
     Agent(String),
     Local(Box<SourceHandle>),
 }
 
 impl SlowStream {
-    /// Begins to send events.
+    /// Opens the stream, and begins to send its events.
     ///
     /// # Errors
-    /// When there is no agent and local probes are not possible, or whoever measures refuses.
+    /// When there is no agent and own probes cannot be attached, or when the source refuses.
     pub(crate) fn open(
         url: Option<&str>,
         want: &SlowFilter,
@@ -54,7 +54,7 @@ impl SlowStream {
         }
     }
 
-    /// Why operations come without phases.
+    /// Reason why operations have no phases.
     pub(crate) fn why_no_phases(&self) -> String {
         why_no_phases(&match self {
             SlowStream::Local(source) => source.status().probes().to_vec(),
@@ -63,13 +63,13 @@ impl SlowStream {
     }
 }
 
-/// The part of `/probes` that is of interest here.
+/// Part of `/probes` that is used.
 #[derive(Deserialize)]
 struct Probes {
     probes: Vec<ProbeStatus>,
 }
 
-/// The agent's probe programs; none where it does not answer.
+/// Probe programs of the agent; empty if it does not answer.
 fn probes(url: &str) -> Vec<ProbeStatus> {
     http::json::<Probes>(url, "/probes").map_or(Vec::new(), |p| p.probes)
 }
@@ -81,7 +81,7 @@ fn event(line: anyhow::Result<Line>) -> SlowEvent {
     }
 }
 
-/// Without this probe no operation has phases.
+/// Probe that measures phases.
 const PHASES_PROBE: &str = "sched";
 
 fn why_no_phases(probes: &[ProbeStatus]) -> String {

@@ -1,4 +1,4 @@
-//! Slow operations as lines with columns. Pure: literals in, text out.
+//! Table of slow operations. Pure functions from values to text.
 
 use nfscope_model::{OpPhases, SlowOp};
 use nfscope_text::console::steers;
@@ -6,29 +6,29 @@ use nfscope_text::timestamp;
 use nfscope_text::units;
 use std::time::Duration;
 
-/// What the lines must fit.
+/// Format of the lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Columns of the screen; `usize::MAX` where nothing limits them.
+    /// Columns of the screen; `usize::MAX` for a pipe or a file.
     pub width: usize,
-    /// Letters of a cell where nothing limits the columns.
+    /// Most characters of a cell if `width` is unlimited.
     pub longest: usize,
     /// ANSI colours.
     pub color: bool,
-    /// Seconds by which local time is ahead of UTC.
+    /// Offset of local time from UTC, in seconds.
     pub offset: i64,
 }
 
-/// A column.
+/// Column of the table.
 struct Column {
     head: &'static str,
-    /// Least width; a longer cell widens the column where there is room for all of it.
+    /// Minimum width. A longer cell widens the column if the screen has room for the whole cell.
     width: usize,
-    /// Numbers stand at the right.
+    /// True for numbers, which are aligned to the right.
     right: bool,
-    /// The smaller, the later it is dropped on a narrow screen.
+    /// Priority on a narrow screen. Columns with a higher rank are dropped first.
     rank: usize,
-    /// Keeps its end rather than its beginning when it is cut.
+    /// True if a cell that is cut keeps its end.
     keeps_end: bool,
 }
 
@@ -75,20 +75,20 @@ const COLUMNS: [Column; 17] = [
     },
 ];
 
-/// Where the phases stand.
+/// Indexes of the phase columns.
 const PHASES: std::ops::Range<usize> = 8..14;
 
 type Widths = [Option<usize>; COLUMNS.len()];
 
-/// Lines whose columns widen as longer cells come, but never narrow.
+/// Table whose columns widen for longer cells, and never narrow.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// Width of each column that is shown, and the screen they are for.
+    /// Screen width, and the width of each column that is shown.
     layout: Option<(usize, Widths)>,
 }
 
 impl Table {
-    /// The heading, where it is due: at the start, and when the columns have changed since the last one.
+    /// Heading, at the start and when the screen width has changed.
     pub fn heading(&mut self, style: Style) -> Option<String> {
         if self.layout.as_ref().is_some_and(|l| l.0 == style.width) {
             return None;
@@ -98,7 +98,7 @@ impl Table {
         Some(heading(&widths, style))
     }
 
-    /// One operation, with a heading above it where one is due.
+    /// Line of one operation, after a heading if the columns have changed.
     pub fn row(&mut self, op: &SlowOp, style: Style) -> String {
         let first = self.heading(style);
         let Some((_, widths)) = &mut self.layout else {
@@ -114,7 +114,7 @@ impl Table {
         let above = match first {
             Some(_) if widened => heading(widths, style),
             Some(first) => first,
-            // A file needs one heading, wherever its columns stand.
+            // A file gets one heading only, even if its columns widen.
             None if widened && style.width < usize::MAX => heading(widths, style),
             None => String::new(),
         };
@@ -128,7 +128,7 @@ impl Table {
     }
 }
 
-/// The most useful columns that fit.
+/// Widths of the columns with the lowest ranks that fit.
 fn fit(screen: usize) -> Widths {
     let mut order: Vec<_> = (0..COLUMNS.len()).collect();
     order.sort_by_key(|i| COLUMNS[*i].rank);
@@ -144,7 +144,7 @@ fn fit(screen: usize) -> Widths {
     widths
 }
 
-/// Gives cells the room that the screen has left. The last column is not aligned with anything and takes what remains.
+/// Widens columns for longer cells while the screen has room. The last column is aligned with nothing, and takes the rest.
 fn widen(widths: &mut Widths, cells: &[String; COLUMNS.len()], screen: usize) -> bool {
     let mut left = screen.saturating_sub(total(widths));
     let mut widened = false;
@@ -191,7 +191,7 @@ fn line<'a>(
             width = width.saturating_add(rest);
         }
         let text = cut(cell(i), width, column.keeps_end);
-        // The last column's width may be that of an endless screen.
+        // The last column can be as wide as an unlimited screen.
         let pad = " ".repeat(width.min(100).saturating_sub(text.chars().count()));
         let text = match marked {
             Some((at, code)) if at == i => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -233,14 +233,14 @@ fn cells(op: &SlowOp, offset: i64) -> [String; COLUMNS.len()] {
         phase(OpPhases::rare),
         or(op.inode.map(|i| i.to_string())),
         or(op.xid.map(nfscope_model::xid::text)),
-        // It begins with that of the export.
+        // The path begins with that of the export.
         or(op.path.clone().or_else(|| op.export.clone())),
     ];
-    // A path may hold anything, and an agent elsewhere may send anything; neither may move the cursor.
+    // Control characters are replaced: a path or a remote agent could otherwise move the cursor.
     cells.map(|c| c.replace(steers, "?"))
 }
 
-/// Three digits and a unit: `12.3ms`. Nothing is `0`.
+/// Three digits and a unit: `12.3ms`. Zero is `0`.
 fn short(time: Duration) -> String {
     match time.is_zero() {
         true => "0".to_owned(),

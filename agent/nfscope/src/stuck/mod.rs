@@ -1,4 +1,4 @@
-//! `nfscope stuck`: the requests that nfsd threads have in hand and do not finish.
+//! `nfscope stuck`: requests that nfsd threads have received and do not finish.
 
 use crate::cli::StuckArgs;
 use nfscope_agent_client::server_state::ServerState;
@@ -15,23 +15,23 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::time::Duration;
 
-/// The server's files do not answer.
+/// Reason why the files of nfsd do not answer: a change of its threads holds the lock that reading them needs.
 const CHANGES: &str = "the server is starting, stopping or changing its threads; a thread with a request in hand ends after it, and until \
                        then its files do not answer";
 
-/// Parts of the server's state that its files tell.
+/// Parts of the server's state that are not known meanwhile.
 const NOT_TOLD: &str =
     "the grace period of the server, and locks that clients wait for: the server changes";
 
-/// Letters of a name that a line shows at most.
+/// Most characters of a name on a line.
 const LONGEST: usize = 40;
 
-/// Exit codes: none, unknown, at least one.
+/// Exit codes: no such request, unknown, at least one.
 const NONE: u8 = 0;
 const UNKNOWN: u8 = 1;
 const SOME: u8 = 2;
 
-/// What to print, and the exit code.
+/// Returns the output and the exit code.
 ///
 /// # Errors
 /// When no agent answers.
@@ -39,7 +39,7 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let own = address::default_url();
     let ask = || http::held(args.url.as_deref().unwrap_or(&own), args.over);
     let mut answer = ask()?;
-    // The threads of another host have the numbers of others here.
+    // Thread ids of another host mean other threads here.
     if answer.host == hostname::own_name() && add_stacks(&mut answer) {
         std::thread::sleep(http::FRESH);
         forget_ended(&mut answer, &ask()?);
@@ -47,7 +47,7 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     let mut not_known = Vec::new();
     let mut outside = match state(answer.host == hostname::own_name(), args.over) {
         Ok(state) => state.outstanding(),
-        // The program that starts or stops the server has the lock that its files ask for.
+        // The program that starts or stops the server holds the lock that reading the files needs.
         Err(why) if why.kind() == io::ErrorKind::TimedOut => {
             not_known.push(NOT_TOLD.to_owned());
             vec![CHANGES.to_owned()]
@@ -86,20 +86,20 @@ pub fn run(args: &StuckArgs) -> anyhow::Result<(String, u8)> {
     Ok((text, code))
 }
 
-/// With what clients wait for besides the requests in hand.
+/// Answer with waits of clients beside the requests.
 #[derive(Serialize)]
 struct Ledger<'a> {
     #[serde(flatten)]
     answer: &'a HeldRequests,
-    /// Sentences on the server's state, on locks, and on clients that were told to come again.
+    /// Sentences about the server's state, about locks, and about clients that were told to retry.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     outside: &'a [String],
-    /// Sentences on what could not be looked at.
+    /// Sentences about what could not be read.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     not_known: &'a [String],
 }
 
-/// The state of this host's server, with locks that are waited for twice, `over` apart: any lock may be waited for a moment.
+/// State of this host's server. Locks count if clients wait for them at two readings `over` apart: any lock may be waited for briefly.
 fn state(here: bool, over: Duration) -> io::Result<ServerState> {
     if !here {
         return Ok(ServerState::default());
@@ -112,7 +112,7 @@ fn state(here: bool, over: Duration) -> io::Result<ServerState> {
     Ok(ServerState::read()?.still(&first))
 }
 
-/// Part of `/findings` that is read.
+/// Part of `/findings` that is used.
 #[derive(Deserialize)]
 struct Findings {
     active: Vec<Active>,
@@ -123,7 +123,7 @@ struct Active {
     finding: Finding,
 }
 
-/// Clients that wait outside the server until they ask again.
+/// Sentences about clients that retry after NFS4ERR_DELAY or NFS3ERR_JUKEBOX.
 fn put_off(found: &Findings) -> Vec<String> {
     let findings = found.active.iter().map(|a| &a.finding);
     let waits = findings.filter(|f| f.kind == Kind::RetryLater);
@@ -135,7 +135,7 @@ fn put_off(found: &Findings) -> Vec<String> {
         .collect()
 }
 
-/// Where the threads are, which the agent has not the right to see, and root has. Tells whether anything was to be had.
+/// Adds the kernel stacks of the threads, which root can read and the agent cannot. Returns true if there was any.
 fn add_stacks(answer: &mut HeldRequests) -> bool {
     for r in answer.requests.iter_mut().filter(|r| r.stack.is_empty()) {
         r.stack = nfscope_source::kernel_stack(r.thread);
@@ -143,7 +143,7 @@ fn add_stacks(answer: &mut HeldRequests) -> bool {
     answer.requests.iter().any(|r| !r.stack.is_empty())
 }
 
-/// A stack is that of the request only where the thread still has the same one in hand: an older one than before.
+/// Removes the stacks of threads that have begun another request since. The same request is older at the later reading.
 fn forget_ended(answer: &mut HeldRequests, later: &HeldRequests) {
     let still = |r: &HeldRequest| {
         let same = |l: &&HeldRequest| l.thread == r.thread && l.seconds > r.seconds;
@@ -156,7 +156,7 @@ fn forget_ended(answer: &mut HeldRequests, later: &HeldRequests) {
     }
 }
 
-/// See [`NONE`].
+/// Exit code of an answer: [`NONE`], [`UNKNOWN`] or [`SOME`].
 pub fn exit_code(answer: &HeldRequests) -> u8 {
     match (&answer.unknown, answer.requests.is_empty()) {
         (Some(_), _) => UNKNOWN,
@@ -165,7 +165,7 @@ pub fn exit_code(answer: &HeldRequests) -> u8 {
     }
 }
 
-/// Clients that do not take their replies.
+/// Clients that do not acknowledge their replies.
 fn late(answer: &HeldRequests) -> impl Iterator<Item = &Unacknowledged> {
     answer
         .unacknowledged
@@ -174,7 +174,7 @@ fn late(answer: &HeldRequests) -> impl Iterator<Item = &Unacknowledged> {
         .filter(|c| unacknowledged::is_late(c))
 }
 
-/// Requests that have ended for the server, and not for their clients.
+/// Lines about requests that the server has answered, and whose replies the clients have not acknowledged.
 fn unacknowledged_lines(answer: &HeldRequests) -> String {
     match answer.unacknowledged {
         Some(_) => late(answer)
@@ -184,7 +184,7 @@ fn unacknowledged_lines(answer: &HeldRequests) -> String {
     }
 }
 
-/// Each request in a line, and below it where in the kernel its thread is. `wide`: whole names.
+/// Lists each request in a line, and the kernel stack of its thread below it. `wide` shows whole names.
 pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
     if let Some(why) = &answer.unknown {
         return console::plain(&format!("unknown: {why}\n"));
@@ -240,7 +240,7 @@ pub fn page_of(answer: &HeldRequests, wide: bool) -> String {
     console::plain(&out)
 }
 
-/// What the kernel needs to take delegations from clients that do not return them, and to forget silent ones.
+/// Line about the laundromat, the kernel's worker that revokes delegations and expires clients.
 fn laundromat_line(answer: &HeldRequests) -> String {
     let Some(laundromat) = answer.laundromat else {
         return String::new();
@@ -345,7 +345,7 @@ mod tests {
             ..HeldRequests::default()
         };
         let mut first = answer(&[request(1, 9.0), request(2, 8.0), request(3, 7.0)]);
-        // The second thread has another one now, and the third none.
+        // Thread 2 has another request, and thread 3 has none.
         forget_ended(&mut first, &answer(&[request(1, 9.3), request(2, 1.1)]));
         let stacks = first.requests.iter().map(|r| r.stack.len());
         assert_eq!(stacks.collect::<Vec<_>>(), [1, 0, 0]);

@@ -1,4 +1,4 @@
-//! `nfscope top --by`: break-downs as plain tables, or as JSON.
+//! `nfscope top --by`: breakdowns as plain tables, or as JSON.
 
 use crate::cli::TopArgs;
 use nfscope_agent_client::lines::{self, Lines};
@@ -12,10 +12,10 @@ use nfscope_text::console;
 use nfscope_tui::Breakdown;
 use std::io::{self, Write};
 
-/// What is asked for; `None` without `--by`.
+/// Query of `--by`; `None` without the flag.
 ///
 /// # Errors
-/// Says what is wrong.
+/// When dimensions, filters, interval or `--paths` do not fit together.
 pub(super) fn query(args: &TopArgs) -> anyhow::Result<Option<Query>> {
     if args.by.is_empty() {
         return Ok(None);
@@ -25,13 +25,13 @@ pub(super) fn query(args: &TopArgs) -> anyhow::Result<Option<Query>> {
     query.map(Some).map_err(anyhow::Error::msg)
 }
 
-/// Probes of this very process, which stay attached while the handle is kept.
+/// Probes of this process. They are attached as long as `_source` lives.
 struct Own {
     lines: LocalLines<Line>,
     _source: Box<SourceHandle>,
 }
 
-/// Who tells.
+/// Source of breakdowns.
 enum Teller {
     Agent(Lines<Query>),
     Own(Own),
@@ -62,10 +62,10 @@ impl Teller {
     }
 }
 
-/// Prints one interval after another, as many as asked for; `print` makes a table's text.
+/// Prints one interval after another, up to `--count`; `print` formats a breakdown.
 ///
 /// # Errors
-/// When there is nobody to ask, or who was asked refuses or ends.
+/// When there is no source, or the source refuses or ends.
 pub(super) fn run(
     args: &TopArgs,
     query: Query,
@@ -86,7 +86,7 @@ pub(super) fn run(
         let text = if args.json { json } else { print(&told) };
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // The reader of a pipe has had enough.
+            // The reader of the pipe has exited.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             other => other?,
         }

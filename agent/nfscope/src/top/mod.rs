@@ -14,13 +14,13 @@ use nfscope_tui::{
 use std::io::{self, IsTerminal, Write};
 use terminal_size::{Width, terminal_size};
 
-/// Columns where no terminal says how many.
+/// Columns if the output is no terminal.
 const WIDTH: usize = 100;
 
-/// Shows windows until it is ended, or as many of them as asked for.
+/// Shows windows until it is stopped, or up to `--count`.
 ///
 /// # Errors
-/// When there is no agent and none was found, or when the terminal goes away.
+/// When there is no agent and own probes cannot be attached, or when the terminal goes away.
 pub fn run(args: &TopArgs) -> anyhow::Result<()> {
     let by = by::query(args)?;
     let host = address::host(args.url.as_deref());
@@ -54,7 +54,7 @@ pub fn run(args: &TopArgs) -> anyhow::Result<()> {
     }
     let windows = WindowStream::open(args.url.as_deref(), args.interval)?;
     if to_screen {
-        // Without a terminal to read keys from there is still one to write to.
+        // stdin may not be a terminal although stdout is; then plain tables are printed.
         if let Ok(screen) = terminal::Screen::take() {
             let by = event_loop::By {
                 agent: args.url.clone().unwrap_or_else(address::default_url),
@@ -85,7 +85,7 @@ fn stream(
                 let text = print(&View::of(&window, host).naming(known_names::of))?;
                 let mut out = io::stdout().lock();
                 match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                    // The reader of a pipe has had enough.
+                    // The reader of the pipe has exited.
                     Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                     other => other?,
                 }

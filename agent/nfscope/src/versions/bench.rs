@@ -1,4 +1,4 @@
-//! The rounds of `nfscope versions`: a campaign whose configurations are versions under loads, or versions by number of threads.
+//! Rounds of `nfscope versions`: a campaign that compares versions under loads, or versions by number of threads.
 
 use crate::experiment::rounds::{self, Rounds, Until};
 use crate::versions::cli::VersionsArgs;
@@ -15,33 +15,33 @@ use nfscope_text::progress_line::ProgressLine;
 use nfscope_text::units::percent;
 use std::time::{Duration, Instant};
 
-/// Rounds where nobody says how many.
+/// Default number of rounds.
 const ROUNDS: usize = 8;
-/// Rounds of a ramp, where nobody says: each has many blocks.
+/// Default number of rounds with `--scale`, whose rounds have many blocks.
 const SCALE_ROUNDS: usize = 4;
-/// More requests of others than this part are told.
+/// Share of requests from other clients above which the report has a warning.
 const OTHERS: f64 = 0.01;
 
-/// Mounts, loads and what was found on the way. Dropping it removes mounts and files.
+/// Mounts, loads and results. Dropping it removes mounts and files.
 pub(super) struct Bench {
     client: Client,
     loads: Vec<Load>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
-    /// RPCs of the loads by version, and requests of others at the server.
+    /// For each version, RPCs of the loads, and requests of other clients at the server.
     sent: Vec<(u64, u64)>,
     retransmissions: u64,
     progress: ProgressLine,
 }
 
-/// A load and its blocks.
+/// Load and its blocks.
 struct Load {
     kind: Kind,
-    /// Version and number of threads of each block of a round; `None` where the version cannot be measured.
+    /// Version and number of threads of each block in a round; `None` if the version cannot be measured.
     cells: Vec<Option<(usize, u32)>>,
-    /// Each load has its own order, balanced by place over its rounds.
+    /// Random order of the blocks, balanced by position over the rounds. Each load has its own.
     orders: Blocks,
-    /// By round and cell.
+    /// Results by round and cell.
     rounds: Vec<Vec<Option<Block>>>,
 }
 
@@ -55,7 +55,7 @@ impl Load {
         }
     }
 
-    /// Whether there are ratios: the first version, and another one.
+    /// Returns true if there are ratios: the first version was measured, and another one.
     fn is_comparison(&self) -> bool {
         matches!(&self.cells[..], [Some(_), others @ ..] if others.iter().any(Option::is_some))
     }
@@ -128,7 +128,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Notes what is not measured, unless a signal was the reason.
+    /// Records a version or load that cannot be measured. A signal is returned as an error.
     fn leave_out(&mut self, what: String, e: anyhow::Error) -> anyhow::Result<()> {
         if e.downcast_ref::<Stopped>().is_some() {
             return Err(e);
@@ -139,13 +139,13 @@ impl Bench {
         Ok(())
     }
 
-    /// Those that are measured.
+    /// Versions that are mounted.
     pub(super) fn versions(&self) -> Vec<String> {
         let sites = self.client.sites().iter();
         sites.map(|s| s.version.clone()).collect()
     }
 
-    /// Makes the files of a load, and runs it once without counting: which versions can be measured with it.
+    /// Creates the files of a load and runs it once as a warm-up. Returns for each version whether it can be measured.
     fn prepare(&mut self, kind: Kind, threads: u32) -> anyhow::Result<Vec<bool>> {
         let mut able = Vec::new();
         for (v, version) in self.versions().into_iter().enumerate() {
@@ -169,7 +169,7 @@ impl Bench {
         Ok(block)
     }
 
-    /// All blocks of a comparison, and whether the intervals are as narrow as was asked for.
+    /// Blocks of a comparison, and whether the intervals became narrow enough; `None` without `--until-ci`.
     pub(super) fn compare(
         &mut self,
         args: &VersionsArgs,
@@ -197,7 +197,7 @@ impl Bench {
         Ok((self.loads.iter().map(Load::blocks).collect(), reached))
     }
 
-    /// Throughput of one load with several numbers of threads: its name, the rounds, and the blocks.
+    /// Throughput of one load by number of threads: its name, the number of rounds, and the blocks.
     pub(super) fn scale(
         &mut self,
         args: &VersionsArgs,
@@ -239,7 +239,7 @@ impl Bench {
         Ok((kind.name(), rounds, blocks))
     }
 
-    /// The report with what was found on the way.
+    /// Adds versions, omissions and warnings to the report.
     pub(super) fn told(mut self, mut report: Report) -> Report {
         self.progress.clear();
         report.setting.versions = self.versions();
@@ -313,7 +313,7 @@ impl Rounds for Bench {
     }
 }
 
-/// The loads, each once.
+/// Loads of the command line without duplicates, or the default loads.
 fn kinds(args: &VersionsArgs) -> Vec<Kind> {
     let mut all: Vec<Kind> = args.loads.iter().flat_map(|l| l.0.clone()).collect();
     if all.is_empty() {

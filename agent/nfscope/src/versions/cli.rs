@@ -109,7 +109,7 @@ pub struct VersionsArgs {
     pub html: Option<PathBuf>,
 }
 
-/// The loads of one word.
+/// Loads that one word of the command line selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loads(pub Vec<Kind>);
 

@@ -14,10 +14,10 @@ use nfscope_text::console::{self, say};
 use std::fs;
 use std::time::Duration;
 
-/// What to print, and the exit code.
+/// Runs the comparison; returns the output and the exit code.
 ///
 /// # Errors
-/// When no version can be measured, with what to do.
+/// When no version can be measured; the error says what to do.
 pub fn run(args: &VersionsArgs) -> anyhow::Result<(String, u8)> {
     anyhow::ensure!(
         cfg!(target_os = "linux"),
@@ -91,7 +91,7 @@ fn measure(args: &VersionsArgs) -> anyhow::Result<Report> {
     Ok(bench.told(report))
 }
 
-/// Of a handshake with the port that the mounts use.
+/// Time of a TCP handshake with the port that the mounts use.
 fn round_trip(args: &VersionsArgs) -> Option<Duration> {
     let options = args.mount_options.as_deref().unwrap_or_default();
     let port = options.split(',').find_map(|o| o.strip_prefix("port="));

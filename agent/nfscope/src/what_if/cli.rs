@@ -1,4 +1,4 @@
-//! `nfscope what-if`.
+//! Command line of `nfscope what-if`.
 
 use crate::cli::StoreArgs;
 use crate::cli::values::interval;
@@ -97,7 +97,7 @@ fn times(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "give a factor between x0.1 and x100, for example x2".to_owned())
 }
 
-/// The largest that NFS clients ask for.
+/// Largest WRITE that NFS clients ask for, in bytes.
 const LARGEST_WRITE: u64 = 4 << 20;
 
 fn size(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! `nfscope what-if`: what a change would do.
+//! `nfscope what-if`: predicts the effect of a change.
 
 pub mod cli;
 
@@ -12,10 +12,10 @@ use nfscope_model::{Window, family};
 use nfscope_text::console;
 use nfscope_whatif::{Change, FAMILIES, plausible, predict, render, render_list};
 
-/// What it prints.
+/// Returns the output.
 ///
 /// # Errors
-/// When there is no window, or when the window cannot tell; the error says why.
+/// When there is no window, or when the window has too little for a prediction; the error says why.
 pub fn run(args: &WhatIfArgs) -> anyhow::Result<String> {
     let (window, source) = window(args)?;
     let change = Change {

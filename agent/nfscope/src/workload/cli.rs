@@ -91,7 +91,7 @@ pub enum WorkloadCommand {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct WorkloadRunArgs {
-    /// Which workload; see `nfscope workload list`
+    /// Which workload; see `nfscope workload list`. Or a job file of `nfscope trace fit`: like.fio
     #[arg(value_parser = named)]
     pub name: Workload,
     /// Directory to work in: a mounted NFS export
@@ -158,7 +158,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse::duration(text, MIN_TIME..=MAX_TIME)
 }
 
-/// Whole seconds, which is what fio counts its runtime in.
+/// Parses a run time. fio takes whole seconds.
 fn runtime(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         time if time.subsec_nanos() == 0 => Ok(time),
@@ -181,7 +181,7 @@ fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "give requests per second, as in 500".to_owned())
 }
 
-/// How narrow an interval may be asked for.
+/// Parses the half width of a confidence interval, as a fraction of the mean.
 fn precision(text: &str) -> Result<f64, String> {
     parse::percent(text, MIN_PERCENT..=1.0)
 }

@@ -1,4 +1,4 @@
-//! `nfscope workload`: lists, shows and runs loads.
+//! `nfscope workload`: lists, shows and runs workloads.
 
 pub mod cli;
 pub(crate) mod record;
@@ -24,14 +24,14 @@ use nfscope_text::progress_line::ProgressLine;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Repeats where nobody says how many.
+/// Default number of repeats.
 const DEFAULT_REPEATS: u32 = 5;
-/// How long to go on for a narrow interval, where nobody says.
+/// Default time limit of `--until-ci`.
 const MAX_DURATION: Duration = Duration::from_secs(3600);
-/// What to print, and the exit code.
+/// Runs a command of `nfscope workload`; returns its output and the exit code.
 ///
 /// # Errors
-/// When a workload cannot be run, with what to do.
+/// When a workload cannot be run; the error says what to do.
 pub fn run(command: &WorkloadCommand) -> anyhow::Result<(String, u8)> {
     match command {
         WorkloadCommand::List => Ok((catalog::list(), 0)),
@@ -182,7 +182,7 @@ fn measure(args: &WorkloadRunArgs) -> anyhow::Result<Summary> {
     })
 }
 
-/// What went wrong first is the reason for the rest: a server that is gone fails fio, and keeps its files.
+/// Reports the error of the measurement first, which causes the other: if the server is gone, fio fails, and its files stay.
 fn both<T>(measured: anyhow::Result<T>, removed: anyhow::Result<()>) -> anyhow::Result<T> {
     match (measured, removed) {
         (Ok(measured), removed) => removed.map(|()| measured),

@@ -1,4 +1,4 @@
-//! `nfscope workload run --record`: a workload's own results, window by window, beside those of the server's agent.
+//! `nfscope workload run --record`: records a workload's results window by window, with the metrics of the server's agent.
 
 use crate::workload::cli::WorkloadRunArgs;
 use anyhow::ensure;
@@ -17,30 +17,30 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Windows of one repeat: enough for statistics of each, and none shorter than fio reports.
+/// Windows of one repeat: enough for statistics of each repeat, and each at least as long as fio's report interval.
 const WINDOWS: u64 = 30;
 
-/// A recording of a workload.
+/// Recorder of a workload.
 pub(super) struct WorkloadRecorder {
     metadata: Metadata,
-    /// The server is another host.
+    /// True if the server is another host.
     is_remote: bool,
-    /// Until the first repeat begins.
+    /// Store, until the first repeat begins and moves it to `writer`.
     store: Option<Store>,
     writer: Option<RecordingWriter>,
-    /// The server's agent.
+    /// URL of the server's agent.
     agent: Option<String>,
-    /// Length of a window; `None` where a repeat is one.
+    /// Length of a window; `None` if a repeat is one window.
     window: Option<Duration>,
-    /// Where the window began that is going on.
+    /// Beginning of the current window.
     begun: Option<Boundary>,
-    /// Where it may end.
+    /// Possible end of the current window.
     next: Option<Boundary>,
-    /// Windows without the server's part, because its agent did not answer.
+    /// Windows without server metrics, because the agent did not answer.
     alone: u64,
 }
 
-/// What was counted up to a moment of a repeat.
+/// Totals at a moment of a repeat.
 struct Boundary {
     at_ms: i64,
     totals: Vec<(String, String, JobTotals)>,
@@ -85,7 +85,7 @@ impl WorkloadRecorder {
         let remote = filesystem.and_then(server).filter(|s| !is_this_host(s));
         let (agent, first) = match (&args.url, &remote) {
             (Some(url), _) => (Some(url.clone()), Some(http::snapshot(url)?)),
-            // The agent of this host knows nothing of another host's server.
+            // The agent of this host has no metrics of another host's server.
             (None, Some(_)) => (None, None),
             (None, None) => {
                 let url = address::default_url();
@@ -126,7 +126,7 @@ impl WorkloadRecorder {
         })
     }
 
-    /// What is recorded, for people.
+    /// Sentence about the sources of the recording.
     pub(super) fn source(&self) -> String {
         match &self.agent {
             Some(url) => format!(
@@ -150,12 +150,12 @@ impl WorkloadRecorder {
         }
     }
 
-    /// Length of a window; `None` where a repeat is one.
+    /// Length of a window; `None` if a repeat is one window.
     pub(super) fn window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// Options of fio that make it report in between, and count failures instead of ending at the first.
+    /// Options that make fio report periodically, and continue after I/O errors.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options = fio_goes_on();
         options.extend(
@@ -165,7 +165,7 @@ impl WorkloadRecorder {
         options
     }
 
-    /// A repeat begins; `one` is how long the warm-up took.
+    /// Begins a repeat. `one` is the duration of the warm-up, which stands for the window length if a repeat is one window.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -182,7 +182,7 @@ impl WorkloadRecorder {
         Ok(())
     }
 
-    /// fio reports what it counted so far in this repeat.
+    /// Takes a report of fio, whose totals count from the beginning of the repeat.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -190,7 +190,7 @@ impl WorkloadRecorder {
         let errors = report.errors.iter().map(|(job, (n, _))| (job.clone(), *n));
         let new = self.boundary(report.totals.clone(), errors.collect());
         let half = self.window.map_or(0, |w| w.as_millis() as i64 / 2);
-        // What is left at the end is too short for a window of its own.
+        // A remainder shorter than half a window is merged into the last one.
         if let (Some(begun), Some(next)) = (&self.begun, &self.next)
             && next.at_ms - begun.at_ms >= half
             && new.at_ms - next.at_ms >= half
@@ -201,7 +201,7 @@ impl WorkloadRecorder {
         Ok(())
     }
 
-    /// The repeat has ended.
+    /// Ends a repeat.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -211,7 +211,7 @@ impl WorkloadRecorder {
         Ok(())
     }
 
-    /// Ends the recording; says what is kept, unless that is nothing.
+    /// Ends the recording; returns a sentence about it, or `None` if nothing was recorded.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -246,7 +246,7 @@ impl WorkloadRecorder {
         }
     }
 
-    /// Writes the window between both boundaries, and begins the next one.
+    /// Writes the window between `begun` and `next`, and begins another at `next`.
     fn write(&mut self) -> anyhow::Result<()> {
         let (Some(from), Some(to)) = (self.begun.take(), self.next.take()) else {
             return Ok(());
@@ -258,7 +258,7 @@ impl WorkloadRecorder {
             None => {}
         }
         add_results(&mut delta, &from, &to);
-        // The clock may have been set back.
+        // The wall clock may have been set back.
         let ms = u64::try_from(to.at_ms - from.at_ms).unwrap_or(0).max(1);
         let length = Duration::from_millis(ms);
         if let Some(writer) = &mut self.writer {
@@ -269,14 +269,14 @@ impl WorkloadRecorder {
     }
 }
 
-/// Returns what the server counted between two boundaries; `None` if its agent did not answer, was started anew, or detached a probe.
+/// Returns the server's metrics between two boundaries; `None` if its agent did not answer, was restarted, or detached a probe.
 fn server_between(from: &Boundary, to: &Boundary) -> Option<Snapshot> {
     let (from, to) = (from.server.as_ref()?, to.server.as_ref()?);
     let goes_on = !from.at.is_zero() && to.goes_on_from(from);
     goes_on.then(|| to.since(from).delta)
 }
 
-/// Adds what the client counted between two boundaries.
+/// Adds the client's results between two boundaries.
 fn add_results(delta: &mut Snapshot, from: &Boundary, to: &Boundary) {
     let none = JobTotals::default();
     for (job, operation, totals) in &to.totals {
@@ -287,7 +287,7 @@ fn add_results(delta: &mut Snapshot, from: &Boundary, to: &Boundary) {
         delta.histogram(&families::DURATION, labels, new.histogram());
         delta.counter(&families::SECONDS, labels, new.seconds());
         delta.counter(&families::BYTES, labels, new.bytes() as f64);
-        // A job that never failed has failed zero times: that is known, too.
+        // A job without errors has a known count of zero.
         if delta.get(&families::ERRORS, [job]).is_none() {
             let of = |b: &Boundary| b.errors.get(job).copied().unwrap_or(0);
             let failed = of(to).saturating_sub(of(from));
@@ -296,8 +296,8 @@ fn add_results(delta: &mut Snapshot, from: &Boundary, to: &Boundary) {
     }
 }
 
-/// Failures of the server or the network, which fio counts and goes on after: EIO, EACCES, ENOSPC, EROFS, ETIMEDOUT, ESTALE,
-/// EREMOTEIO, EDQUOT.
+/// Options that make fio continue after errors of the server or the network: EIO, EACCES, ENOSPC, EROFS, ETIMEDOUT, ESTALE, EREMOTEIO,
+/// EDQUOT.
 fn fio_goes_on() -> Vec<String> {
     let errors = "5:13:28:30:110:116:121:122";
     vec![
@@ -306,7 +306,7 @@ fn fio_goes_on() -> Vec<String> {
     ]
 }
 
-/// The server of a mount: `nfs1` of `nfs1:/export`.
+/// Server of a mount: `nfs1` of `nfs1:/export`. `None` for other file systems.
 fn server(of: &FileSystem) -> Option<String> {
     of.version.as_ref()?;
     let (host, _) = of.source.split_once(":/")?;

@@ -1,4 +1,4 @@
-//! One run of a workload after the other: by fio, or as an open loop.
+//! Runs of a workload, one after the other: by fio, or as an open loop.
 
 use crate::workload::cli::WorkloadRunArgs;
 use crate::workload::record::WorkloadRecorder;
@@ -12,22 +12,22 @@ use nfscope_load::workload::work_dir::WorkDir;
 use nfscope_text::units;
 use std::time::{Duration, Instant};
 
-/// Requests that an open loop may have under way, where nobody says.
+/// Default number of requests in flight of an open loop.
 const WORKERS: u32 = 64;
 
-/// Requests of an open loop that wait so long after the end of a repeat are given up.
+/// Time after the end of a repeat at which requests of an open loop that still wait are dropped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What makes the runs.
+/// Runner of a workload.
 pub(super) struct Runs<'a> {
     workload: Workload,
     stop: &'a Stop,
     by: By,
-    /// How long the first one took, which warms up.
+    /// Duration of the first run, which is the warm-up.
     warm_up: Option<Duration>,
-    /// Requests of open loops that nobody could begin.
+    /// Requests of open loops that were given up after [`GRACE`].
     given_up: u64,
-    /// Repeats of open loops that took longer than requests were due.
+    /// Repeats of open loops whose requests ended later than the repeat should.
     behind: u32,
 }
 
@@ -48,7 +48,7 @@ enum By {
 type Tell<'a> = &'a mut dyn FnMut(&RunReport) -> anyhow::Result<()>;
 
 impl<'a> Runs<'a> {
-    /// Lays the files out.
+    /// Creates the files of the workload.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -112,10 +112,10 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// The next run. The first one warms up, and is not recorded.
+    /// Makes the next run. The first one is the warm-up, and is not recorded.
     ///
     /// # Errors
-    /// When it fails.
+    /// When the run fails, or its results cannot be recorded.
     pub(super) fn next(
         &mut self,
         recorder: &mut Option<WorkloadRecorder>,
@@ -167,7 +167,7 @@ impl<'a> Runs<'a> {
                 let last = fio::run(job_file, options, variables, self.stop, |report| {
                     match RunReport::parse(report) {
                         Ok(report) => tell(&report),
-                        // Nothing is done yet. What is wrong with the last report is told below.
+                        // The report is empty so far. An error in the last report is returned below.
                         Err(_) => Ok(()),
                     }
                 })?;
@@ -181,7 +181,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// What the reader of the results must know of open loops.
+    /// Warning about the results of open loops, if any.
     pub(super) fn warning(&self) -> Option<String> {
         let given_up = match self.given_up {
             0 => String::new(),

@@ -1,6 +1,6 @@
-//! Scrapes while thousands of other connections are idle, slow or hostile. Every scrape must be answered; no time is asserted,
-//! but a scrape that has to wait until others run into their time limits gives up. A program of its own: thousands of connections
-//! take memory that other tests measure.
+//! Scrapes while thousands of other connections are idle, slow or hostile: every scrape must be answered. No time is asserted, but a scrape
+//! gives up if it has to wait until other connections run into their time limits. A program of its own: thousands of connections take
+//! memory that other tests measure.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../fixture/mod.rs"]
@@ -22,7 +22,7 @@ use std::time::Duration;
 const CROWD: usize = 2000;
 const SCRAPES: usize = 20;
 
-/// Both ends of the crowd are in this process.
+/// Raises the limit of open files: both ends of each connection are in this process.
 fn allow_descriptors() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -43,12 +43,11 @@ fn scrape(a: SocketAddr) {
     assert!(answer.contains("nfscope_coverage_ratio"));
 }
 
-/// What the connections of a crowd have sent: nothing, a part of a header, a request whose answer nobody reads, what is no
-/// HTTP.
+/// Bytes that one connection of a crowd sends, by its kind: none, part of a header, a request whose response is never read, or no HTTP.
 fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
     match kind % 12 {
         0 => Vec::new(),
-        // A name that nobody has: what it may be meant for is looked for among all that are known.
+        // Unknown operation of 15,600 bytes: the agent compares it with all known names for its suggestion.
         1 => format!("GET /slow?op={} HTTP/1.1\r\nHost: localhost\r\n\r\n", "writ".repeat(3_900)).into_bytes(),
         2 => b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".to_vec(),
         3 => b"G".to_vec(),
@@ -57,7 +56,7 @@ fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
         6 => b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\nx".to_vec(),
         7 => b"GET /slow HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffff\r\n"
             .to_vec(),
-        // Ever other parts of the metrics, each of which has to be made.
+        // Random sets of collectors: most of these responses have to be encoded anew.
         10 | 11 => {
             let mut any = || PARTS[random.random_range(0..PARTS.len())];
             let query = format!(
@@ -68,7 +67,7 @@ fn sent(kind: usize, random: &mut SmallRng) -> Vec<u8> {
             );
             format!("GET /metrics?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes()
         }
-        // The begin of a TLS handshake, and of HTTP/2.
+        // Start of a TLS handshake, and of HTTP/2.
         8 => [
             &b"\x16\x03\x01\xff\xff\x01\x00\x00"[..],
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -98,7 +97,7 @@ fn every_scrape_is_answered_in_a_crowd() {
     assert_eq!(crowd.len(), CROWD);
 }
 
-/// As many as there can be, all of them idle: the case of a scraper behind a broken firewall.
+/// Idle connections without a request: a scraper behind a broken firewall leaves them.
 #[test]
 fn every_scrape_is_answered_beside_idle_connections() {
     allow_descriptors();
@@ -110,8 +109,7 @@ fn every_scrape_is_answered_beside_idle_connections() {
     drop(crowd);
 }
 
-/// Connections that never stop coming from another address: each that is closed is opened again, and sends its header byte by
-/// byte.
+/// Crowd that reconnects from another address: each connection sends its header byte by byte, and is opened again once it is closed.
 #[test]
 fn every_scrape_is_answered_while_connections_come_back() {
     allow_descriptors();
@@ -135,7 +133,7 @@ fn every_scrape_is_answered_while_connections_come_back() {
                             *s = open();
                         }
                     }
-                    // Not the CPU of the host is what they are to take.
+                    // Pause between rounds: the crowd must not take the host's CPUs.
                     std::thread::sleep(Duration::from_millis(5));
                 }
             })
@@ -153,33 +151,34 @@ fn every_scrape_is_answered_while_connections_come_back() {
     }
 }
 
-/// Who asks and never reads holds the answer of nobody else.
+/// Clients that request and do not read delay no other response.
 #[test]
-fn every_scrape_is_answered_beside_those_who_do_not_read() {
+fn every_scrape_is_answered_beside_clients_that_do_not_read() {
     allow_descriptors();
     let a = attached(Fake::new());
     let request = b"GET /snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut crowd: Vec<_> = (0..CROWD / 2).map(|_| send(a, request)).collect();
     for s in crowd.iter_mut().rev().take(SCRAPES) {
         scrape(a);
-        // One byte at a time is what the slowest reader takes.
+        // Read of one byte: a slow reader, not a dead one.
         let _ = s.read(&mut [0]);
     }
 }
 
-/// What a crowd sends to who encrypts: nothing, half of a hello, one that goes no further, and what is none.
+/// Bytes that a connection of a crowd sends to a TLS port: none, part of a ClientHello, a whole one without the rest of the handshake, or
+/// no TLS.
 fn sent_of_tls(kind: usize, hello: &[u8], random: &mut SmallRng) -> Vec<u8> {
     match kind % 6 {
         0 => Vec::new(),
         1 => hello[..random.random_range(1..hello.len())].to_vec(),
-        // The server answers with its certificate and waits.
+        // Handshake that stays open: the server answers with its certificate and waits.
         2 | 3 => hello.to_vec(),
         4 => [&hello[..5], &sent(9, random)].concat(),
         _ => sent(kind, random),
     }
 }
 
-/// Each hello costs the server a signature, on the thread that scrapes are answered by.
+/// Each ClientHello costs the server a signature on the thread that answers scrapes.
 #[test]
 fn every_scrape_over_tls_is_answered_in_a_crowd() {
     allow_descriptors();

@@ -1,4 +1,4 @@
-//! Parsers of what others send or write: mutated samples must be refused or read, and nothing else may happen.
+//! Parsers of untrusted input: mutated samples must be parsed or refused, without a panic.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../fixture/mod.rs"]
@@ -38,7 +38,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 #[test]
-fn questions_of_the_http_process() {
+fn mutated_messages_of_the_http_process_are_read_or_refused() {
     let ask = |path: &str, query: &str, turn| Ask {
         path: path.to_owned(),
         query: query.to_owned(),
@@ -63,7 +63,7 @@ fn questions_of_the_http_process() {
     fuzz("questions", &samples, |input| {
         let mut arrived = BytesMut::from(input);
         while let Ok(Some(question)) = Question::take(&mut arrived) {
-            // The query of a known path is parsed, or refused with a reason.
+            // Query of a known path: parsed, or refused with a reason.
             if let Question::Ask(ask) = &question
                 && let Some(endpoint) = endpoints::find(&ask.path)
                 && let Origin::Agent(_, parse) = endpoint.origin
@@ -73,7 +73,7 @@ fn questions_of_the_http_process() {
                     Err(why) => assert!(!why.is_empty()),
                 }
             }
-            // What has been read can be said again.
+            // Round trip: a parsed message encodes to itself.
             let again = question.encode().unwrap();
             assert_eq!(
                 Question::take(&mut BytesMut::from(&again[..])),
@@ -98,7 +98,8 @@ fn questions_of_the_http_process() {
         .collect();
     let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
     fuzz("answers", &samples, |input| {
-        // A length that is not there is reserved; one of many megabytes is no news here.
+        // Bytes 12 and 13 are the upper half of the length: `Answer::take` reserves that much memory. Inputs that claim 64 KiB or more are
+        // left out.
         if input.get(12).is_none_or(|b| *b == 0) && input.get(13).is_none_or(|b| *b == 0) {
             let mut arrived = BytesMut::from(input);
             while let Ok(Some(_)) = Answer::take(&mut arrived) {}
@@ -107,7 +108,7 @@ fn questions_of_the_http_process() {
 }
 
 #[test]
-fn queries_headers_and_addresses() {
+fn mutated_queries_headers_and_addresses_are_parsed_or_refused() {
     let slow = [
         "min_latency=1.5s&op=write,commit&client=192.0.2.1&limit=9",
         "over=1ms&op=%77rite",
@@ -173,13 +174,13 @@ fn queries_headers_and_addresses() {
 }
 
 #[test]
-fn snapshots_and_lines_of_an_agent() {
+fn mutated_snapshots_and_lines_of_an_agent_are_read_or_refused() {
     let snapshot = serde_json::to_vec(&Fake::new().snapshot()).unwrap();
     fuzz("snapshot", &[&snapshot], |input| {
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {
             let snapshot = Arc::new(snapshot);
             for format in Format::ALL {
-                // An agent of another version may have what this one has not; that is an error, not the end.
+                // Families of an agent of another version may be unknown here: an error, not a panic.
                 let _ = exposition::encode(&snapshot, format);
             }
         }
@@ -212,7 +213,7 @@ fn snapshots_and_lines_of_an_agent() {
 }
 
 #[test]
-fn files_of_the_administrator() {
+fn mutated_configuration_files_are_parsed_or_refused() {
     let dir = tempfile::tempdir().unwrap();
     let hash = "$2y$04$5SsxgLv9vKCVd9Fa2oRRSOuiQ7C0lCDHcQxVAPIYjyKzv5zNuwhXW";
     let web = [
@@ -255,7 +256,7 @@ fn files_of_the_administrator() {
 }
 
 #[test]
-fn recordings_that_are_imported() {
+fn mutated_recordings_are_imported_or_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let recording = recordings::recording("one", 1, 4, &recordings::writes(recordings::FLASH));
@@ -276,9 +277,9 @@ fn recordings_that_are_imported() {
     });
 }
 
-/// Behind the checksums, which somebody who makes a file can make as well.
+/// Contents behind the checksum: the author of a file can compute a valid checksum.
 #[test]
-fn windows_of_recordings() {
+fn mutated_windows_of_recordings_are_decoded_or_refused() {
     let recording = recordings::recording("one", 1, 2, &recordings::writes(recordings::FLASH));
     let packed: Vec<_> = (recording.windows.iter())
         .map(|w| codec::encode(w.samples.iter().map(|(id, s)| (*id, true, s))).unwrap())
@@ -291,7 +292,7 @@ fn windows_of_recordings() {
         columns
     });
     let columns: Vec<Vec<u8>> = columns.collect();
-    // What is decoded is put together and shown.
+    // Decoded windows are merged and encoded as metrics, too.
     let mut decoded = 0;
     let mut read = |packed: &[u8]| {
         if let Ok(samples) = codec::decode(packed, |_| true) {
@@ -320,9 +321,9 @@ fn windows_of_recordings() {
     assert!(decoded > 100, "only {decoded} of all inputs are windows");
 }
 
-/// Whole requests, by way of a real connection.
+/// Whole requests over a real connection.
 #[test]
-fn requests() {
+fn mutated_requests_get_an_http_response_or_none() {
     let hash = bcrypt::hash("open sesame", 4).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("web.yml");
@@ -347,7 +348,7 @@ fn requests() {
             let stream = send(a, input);
             let _ = stream.shutdown(std::net::Shutdown::Write);
             let mut answer = Vec::new();
-            // A stream goes on; its first bytes are enough.
+            // First bytes only: a stream does not end.
             let _ = stream.take(64).read_to_end(&mut answer);
             assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."));
         });

@@ -1,11 +1,11 @@
-//! The interval and the p of a row say the same, and "no evidence" says what would have been found.
+//! The interval and the p of a row agree, and "no evidence" names the change that would have been found.
 
 use crate::fixture::recordings::{DISKS, compare_all, runs};
 use nfscope_baseline::compare::result::{Comparison, Quantity, Subject, Verdict};
 use nfscope_baseline::compare::{Options, text};
 use nfscope_baseline::target_metric;
 
-/// Rows whose interval leaves out every change that counts as none, although p is above 5 %, or the other way round. Of a primary quantity
+/// Rows whose interval excludes every change that counts as none, although p is above 5 %, or the other way round. For a primary quantity
 /// any change counts.
 fn contradictions(c: &Comparison) -> Vec<String> {
     let rows = c.rows.iter().filter(|r| {
@@ -63,9 +63,9 @@ fn intervals_and_p_values_agree() {
     assert!(found >= 6 && noted > 0, "{found} {noted}");
 }
 
-/// Nothing changed, and the headline has the smallest change that would have been found.
+/// Unchanged server: the headline has the smallest change that would have been found.
 #[test]
-fn no_evidence_says_what_would_have_been_found() {
+fn no_evidence_names_the_change_that_would_have_been_found() {
     let before = runs("before", 60, 3, 0.03, DISKS);
     let after = runs("after", 61, 3, 0.03, DISKS);
     let c = compare_all(&before, &after, &Options::default());

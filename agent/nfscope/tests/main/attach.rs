@@ -1,4 +1,4 @@
-//! A real agent that attaches what this host lets it, as root: what that costs, what it leaves behind, and that it can do it again.
+//! Real agent that attaches to this host as root: its memory, what it leaves behind, and that it can attach again.
 
 use crate::fixture::serve::{control_directory, get};
 use caps::{CapSet, Capability};
@@ -16,16 +16,16 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The kernel's description of its types.
+/// Types of the kernel (BTF).
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// For the kernel to end processes and to free programs.
+/// Limit for the kernel to end processes and to free programs.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(60);
-/// What is promised for the resident memory of the agent, in KiB.
+/// Limit of the resident memory of the agent, in KiB, as documented.
 const RESIDENT: u64 = 12 << 10;
-/// The part of it that is not the text of the program and its libraries.
+/// Limit of the part that is not the text of the program and its libraries, in KiB.
 const OWN: u64 = 4 << 10;
 
-/// An agent on a free port; killed when dropped.
+/// Agent on a free port; killed when it is dropped.
 struct Agent {
     process: Child,
     said: BufReader<ChildStderr>,
@@ -33,7 +33,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// Serves; has attached what it can.
+    /// Starts an agent, and returns once it serves. It may not have attached its probes yet.
     fn start(mut command: Command) -> Agent {
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap());
@@ -53,14 +53,14 @@ impl Agent {
         agent
     }
 
-    /// A field of its status, in KiB.
+    /// Field of the process's status, in KiB.
     fn memory(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix(field)).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Its peak without what it has of files: the program's text, which is three times as long without optimisation.
+    /// Peak resident memory without mapped files, in KiB: the program's text is three times as long without optimisation.
     fn own_peak(&self) -> u64 {
         let maps = fs::read_to_string(format!("/proc/{}/smaps", self.process.id())).unwrap();
         let (mut file, mut files) = (false, 0);
@@ -68,7 +68,7 @@ impl Agent {
             let mut words = line.split_whitespace();
             match words.next() {
                 Some("Rss:") if file => files += words.next().unwrap().parse::<u64>().unwrap(),
-                // A mapping begins with its addresses.
+                // First line of a mapping: it begins with the addresses.
                 Some(first) if !first.ends_with(':') => {
                     file = words.nth(4).is_some_and(|path| path.starts_with('/'));
                 }
@@ -136,7 +136,7 @@ fn memory_stays_small_while_probes_attach_and_are_read() {
         for path in ["/metrics", "/snapshot"] {
             assert!(get(agent.address, path, "Connection: close\r\n").contains("nfscope_"));
         }
-        // Older readings than this are not repeated.
+        // Pause until the last reading is too old to be repeated.
         std::thread::sleep(Duration::from_millis(300));
         if round == 2 {
             let url = format!("http://{}", agent.address);
@@ -152,7 +152,7 @@ fn memory_stays_small_while_probes_attach_and_are_read() {
     assert_ne!(huge_pages(agent.process.id()), Some(true));
 }
 
-/// Whether a process takes transparent huge pages; `None` where the kernel does not say.
+/// True if a process may have transparent huge pages. `None` if the kernel does not report it.
 fn huge_pages(process: u32) -> Option<bool> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|l| l.starts_with("THP_enabled"))?;
@@ -165,7 +165,7 @@ fn an_agent_that_has_dropped_its_capabilities_attaches_again() {
         return;
     }
     let mut agent = Agent::start(nfscope());
-    // The last line of the start; what it may not do, it has given up by then.
+    // Last line of the start: capabilities are dropped by then.
     line_with(&mut agent.said, "attached ");
     let url = format!("http://{}", agent.address);
     let before = agent.probes();
@@ -189,7 +189,7 @@ fn the_kernels_types_are_parsed_once_for_each_object() {
     if !may_attach() {
         return;
     }
-    // In a mount namespace of its own the agent reads a copy, which nobody else opens.
+    // Copy of the types, in a mount namespace of its own: no other process opens it.
     let copy = std::env::temp_dir().join(format!("nfscope-btf-{}", std::process::id()));
     let _removed = Removed(&copy);
     if fs::copy(BTF, &copy).is_err() {
@@ -202,7 +202,7 @@ fn the_kernels_types_are_parsed_once_for_each_object() {
     command.arg(&copy).arg(BTF).arg(nfscope().get_program());
     command.args(nfscope().get_args());
     let events = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
-    // Closing comes between two times of opening, which would else be told as one.
+    // CLOSE events between two OPEN events: inotify merges equal events that follow each other.
     let both = inotify::WatchFlags::OPEN | inotify::WatchFlags::CLOSE;
     inotify::add_watch(&events, &copy, both).unwrap();
     let mut agent = Agent::start(command);
@@ -219,7 +219,7 @@ fn the_kernels_types_are_parsed_once_for_each_object() {
         .filter(|p| !p.state.may_come() && p.state != ProbeState::Unused);
     let objects: BTreeSet<_> = tried.map(|p| &p.probe).collect();
     println!("opened {opened} times for {objects:?}");
-    // Once to ask which names it has.
+    // Additional reading: the one that looks up the names of types.
     assert!(opened >= 1, "the agent did not read the copy");
     assert!(opened - 1 <= objects.len(), "{opened} for {objects:?}");
 }
@@ -232,7 +232,6 @@ impl Drop for Removed<'_> {
     }
 }
 
-/// Processes whose parent this is.
 fn children(of: u32) -> BTreeSet<u32> {
     let mut out = BTreeSet::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -240,7 +239,7 @@ fn children(of: u32) -> BTreeSet<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // Behind the name in parentheses: the state, and the parent.
+        // Fields behind the name in parentheses: the state, and the parent.
         let parent = stat.rsplit(") ").next().and_then(|s| s.split(' ').nth(1));
         if parent == Some(&of.to_string()) {
             out.insert(number);
@@ -249,7 +248,7 @@ fn children(of: u32) -> BTreeSet<u32> {
     out
 }
 
-/// Programs of which a process has descriptors, by their numbers.
+/// IDs of the BPF programs of which a process has descriptors.
 fn programs(of: u32) -> BTreeSet<u32> {
     let infos = fs::read_dir(format!("/proc/{of}/fdinfo")).into_iter();
     let texts = infos
@@ -272,7 +271,7 @@ fn nothing_is_left_of_an_agent_that_is_killed_at_any_time() {
     for milliseconds in (0..400).step_by(25).chain([1000]) {
         let mut process = nfscope().stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap());
-        // Not attached yet.
+        // Line before the agent attaches.
         line_with(&mut said, " serves HTTP as ");
         std::thread::sleep(Duration::from_millis(milliseconds));
         if milliseconds == 1000 {
@@ -283,7 +282,7 @@ fn nothing_is_left_of_an_agent_that_is_killed_at_any_time() {
         let all = children.iter().chain([&number]).copied();
         let programs: BTreeSet<u32> = all.flat_map(programs).collect();
         seen += programs.len();
-        // SIGKILL.
+        // SIGKILL: the agent cannot clean up.
         process.kill().unwrap();
         process.wait().unwrap();
         let killed = Instant::now();
@@ -304,7 +303,7 @@ fn nothing_is_left_of_an_agent_that_is_killed_at_any_time() {
     println!("{seen} programs were loaded, and none is left");
 }
 
-/// True where this is still a process that attaches.
+/// True if this is still a process that attaches.
 fn works(process: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.contains("(nfscope-attach)") && !stat.contains(") Z ")

@@ -1,4 +1,4 @@
-//! `nfscope baseline record`, and what is shown of recordings.
+//! `nfscope baseline record`, and the commands that show recordings.
 
 use crate::fixture::recorder::{
     Place, agent, good, record, record_by, refused, show, signal, wait,
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[test]
-fn what_is_recorded_can_be_listed_shown_and_removed() {
+fn recordings_are_listed_shown_and_removed() {
     let (place, agent) = (Place::new("life"), agent());
     let store = place.store();
     let labels = [
@@ -34,7 +34,7 @@ fn what_is_recorded_can_be_listed_shown_and_removed() {
         list.contains("before") && list.contains("disks=hdd n=1"),
         "{list}"
     );
-    // By the name that its agent has, not by how it is reached.
+    // Host and kernel as the agent reports them, not as its URL has them.
     assert!(list.contains(KERNEL) && list.contains(" nfs7 "), "{list}");
     let s = show(&store, "before");
     assert_eq!(
@@ -50,7 +50,7 @@ fn what_is_recorded_can_be_listed_shown_and_removed() {
         )
     );
     assert_eq!(s["gaps"], serde_json::json!([]));
-    // The agent may have been read by others meanwhile: whole readings, none missing.
+    // Other clients may read the agent meanwhile: operations are those of whole readings, and none is missing.
     let (windows, operations) = (
         s["windows"].as_u64().unwrap(),
         s["operations"].as_f64().unwrap(),
@@ -72,7 +72,7 @@ fn what_is_recorded_can_be_listed_shown_and_removed() {
         page.contains("OPERATION") && page.contains("getattr"),
         "{page}"
     );
-    // A name is given once.
+    // Names are unique.
     let (code, _, err) = said(&record(&store, agent, &["before"]).output().unwrap());
     assert_eq!(code, 1);
     assert!(err.contains("nfscope baseline rm before"), "{err}");
@@ -84,7 +84,7 @@ fn what_is_recorded_can_be_listed_shown_and_removed() {
 }
 
 #[test]
-fn what_cannot_be_recorded_says_why() {
+fn a_refused_recording_has_a_reason_and_takes_no_name() {
     let (place, agent) = (Place::new("refused"), agent());
     let store = place.store();
     for (arguments, why) in [
@@ -113,7 +113,7 @@ fn what_cannot_be_recorded_says_why() {
     let nobody = "127.0.0.1:1".parse().unwrap();
     let (code, _, err) = said(&record(&store, nobody, &["a"]).output().unwrap());
     assert!(code == 1 && err.contains("no agent at"), "{err}");
-    // Nothing of all that took the name.
+    // Refused recordings do not take the name.
     assert_eq!(good(&store, &["list", "--json"]), "[]\n");
     let blind = serve(|| {
         let mut live = TickingAgent::new();
@@ -139,7 +139,7 @@ fn what_cannot_be_recorded_says_why() {
 }
 
 #[test]
-fn long_windows_are_waited_for() {
+fn a_recording_waits_until_its_long_windows_have_ended() {
     let (place, agent) = (Place::new("long"), agent());
     let store = place.store();
     let mut c = record_by("3s", &store, agent, &["two", "--for", "6s"]);
@@ -190,13 +190,13 @@ fn windows_that_waited_for_a_locked_store_are_kept() {
     let (code, _, err) = said(&child.wait_with_output().unwrap());
     assert_eq!(code, 0, "{err}");
     let s = show(&store, "all");
-    // Nothing but what had not come when it was to end.
+    // Windows that had not ended when the recording ended may be missing, and no other ones.
     assert!((3.5..4.1).contains(&s["seconds"].as_f64().unwrap()), "{s}");
     assert_eq!(s["gaps"], serde_json::json!([]), "{s}");
 }
 
 #[test]
-fn a_signal_keeps_what_is_finished() {
+fn a_signal_keeps_finished_windows() {
     let (place, agent) = (Place::new("signal"), agent());
     let store = place.store();
     for (name, number) in [("c", libc::SIGINT), ("term", libc::SIGTERM)] {
@@ -243,7 +243,7 @@ fn kill_9_loses_no_finished_window() {
 fn two_recorders_share_a_store() {
     let (place, agent) = (Place::new("two"), agent());
     let store = place.store();
-    // Both find no store and make it.
+    // Both recorders find no store and create it.
     let start = |name| {
         let mut c = record(&store, agent, &[name, "--for", "6s"]);
         c.stderr(Stdio::piped()).spawn().unwrap()
@@ -266,7 +266,7 @@ fn two_recorders_share_a_store() {
         let windows = s["windows"].as_u64().unwrap();
         assert!(err.contains(&format!("{windows} finished window")), "{err}");
     }
-    // Of two at once one is refused, whoever comes first.
+    // Two recorders with the same name at once: one of them is refused.
     let both = [start("same"), start("same")].map(|c| said(&c.wait_with_output().unwrap()));
     let mut codes = both.each_ref().map(|b| b.0);
     codes.sort_unstable();
@@ -305,7 +305,7 @@ fn windows_are_missing_while_the_agent_is_gone() {
 }
 
 #[test]
-fn until_ci_ends_when_it_is_known_well_enough_or_says_that_it_was_not() {
+fn until_ci_ends_at_a_narrow_interval_or_has_exit_code_3() {
     let (place, agent) = (Place::new("ci"), agent());
     let store = place.store();
     let steady = ["steady", "--until-ci", "5%", "--metric", "write:mean"];
@@ -318,7 +318,7 @@ fn until_ci_ends_when_it_is_known_well_enough_or_says_that_it_was_not() {
         s["ops"][0]["p99"]["low"].is_f64() && s["state"] == "complete",
         "{s}"
     );
-    // All its writes take the same time: of the p99 no more can be known than its bucket.
+    // Distribution that does not vary: its p99 cannot be known better than the width of its bucket.
     let alike = [
         "alike",
         "--until-ci",

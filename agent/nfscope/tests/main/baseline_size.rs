@@ -1,4 +1,4 @@
-//! What a long recording of a busy server takes: room in the store, and time to read it.
+//! Size of a long recording of a busy server in the store.
 
 use nfscope_baseline::recording::Sample;
 use nfscope_baseline::store::Store;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::fixture::long_recording::DAY;
 
-/// What a day may take.
+/// Limit of the size of a day in the store, in bytes.
 const DAY_BYTES: usize = 64 << 20;
 
 fn near(a: &Sample, b: &Sample) -> bool {
@@ -56,7 +56,7 @@ fn a_day_fits_into_64_megabytes_and_comes_back_as_it_was() {
         let same = |(p, q): (&(u32, Sample), &(u32, Sample))| p.0 == q.0 && near(&p.1, &q.1);
         assert!(a.samples.len() == b.samples.len() && a.samples.iter().zip(&b.samples).all(same));
     }
-    // What is removed gives its room back.
+    // Removed recordings give their space back to the file system.
     let mut store = Store::open(&path).unwrap();
     store.remove(&["day".to_owned()]).unwrap();
     drop(store);

@@ -1,4 +1,4 @@
-//! The store's file: exported, imported, foreign, damaged, in use, and on a full disk.
+//! File of the store: exported, imported, foreign, damaged, in use, and on a full disk.
 
 use crate::fixture::recorder::{Place, agent, ask, good, record, refused, show, signal, wait};
 use crate::fixture::recordings::{FLASH, recording, writes};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Names of what lies in a place, in order.
+/// Names of the files in a directory, sorted.
 fn files(place: &Place) -> Vec<String> {
     let dir = fs::read_dir(&place.0).unwrap();
     let names = dir.map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -22,7 +22,6 @@ fn files(place: &Place) -> Vec<String> {
     names
 }
 
-/// One recording in a store.
 fn recorded(place: &Place) -> PathBuf {
     let store = place.store();
     let done = record(&store, agent(), &["one", "--for", "2s"])
@@ -41,7 +40,7 @@ fn an_export_is_one_file_that_another_store_takes() {
     good(&store, &["export", "one", path]);
     let bytes = fs::read(&file).unwrap();
     assert!(refused(&store, &["export", "one", path]).contains("--force"));
-    // Another store would not help.
+    // Fix in the error: another file. Another store would not help.
     for nowhere in ["/proc/x", "/nosuch/x"] {
         let why = refused(&store, &["export", "one", nowhere]);
         assert!(why.contains("name a file that you may write"), "{why}");
@@ -49,7 +48,7 @@ fn an_export_is_one_file_that_another_store_takes() {
     }
     good(&store, &["export", "one", path, "--force"]);
     assert_eq!(files(&place), ["made", "one.nfscope"]);
-    // Not even by another name.
+    // Path of the store under another name: refused, too.
     let dots = place.0.join("made/../made/baselines.db");
     let err = refused(
         &store,
@@ -76,7 +75,7 @@ fn an_export_is_one_file_that_another_store_takes() {
     assert_eq!(one, recording(&other, "one"));
     one.metadata.name = "two".to_owned();
     assert_eq!(one, two);
-    // A store as such is taken whole.
+    // Import of a store: all of its recordings are taken.
     let third = place.0.join("third.db");
     good(&third, &["import", other.to_str().unwrap()]);
     assert_eq!(recording(&third, "two"), two);
@@ -128,7 +127,7 @@ fn files_that_are_no_stores_are_refused_with_the_reason() {
     db.pragma_update(None, "user_version", 99).unwrap();
     drop(db);
     both("later nfscope (schema 99");
-    // Bits that fall over, behind the schema.
+    // Flipped bits behind the pages of the schema.
     good(&store, &["export", "one", path, "--force"]);
     let mut bytes = fs::read(&file).unwrap();
     for b in &mut bytes[3 * 16_384..] {
@@ -137,7 +136,7 @@ fn files_that_are_no_stores_are_refused_with_the_reason() {
     fs::write(&file, &bytes).unwrap();
     let err = refused(&store, &["import", path]);
     assert!(err.contains("is damaged"), "{err}");
-    // The data of a window alone, which no page check sees.
+    // Data of a single window: no check of pages sees that.
     good(&store, &["export", "one", path, "--force"]);
     let db = rusqlite::Connection::open(&file).unwrap();
     db.execute_batch("UPDATE \"window\" SET data = x'0102' WHERE seq = 0")
@@ -157,7 +156,7 @@ fn files_that_are_no_stores_are_refused_with_the_reason() {
     assert_eq!(files(&place), ["file", "made"]);
 }
 
-/// A small disk; `None` where this process may not mount one.
+/// Small tmpfs. `None` if this process may not mount one.
 struct Disk(Place);
 
 impl Disk {
@@ -178,7 +177,7 @@ impl Drop for Disk {
 }
 
 impl Disk {
-    /// Takes all room that is left.
+    /// Fills the disk, and returns the file that does.
     fn fill(&self) -> PathBuf {
         let filler = self.0.0.join("filler");
         let mut file = fs::File::create(&filler).unwrap();
@@ -219,7 +218,7 @@ fn a_recording_waits_for_room_and_loses_nothing() {
 }
 
 #[test]
-fn what_is_on_a_full_disk_can_be_read_and_removed() {
+fn recordings_on_a_full_disk_can_be_read_and_removed() {
     let Some(disk) = Disk::new("full") else {
         println!("SKIPPED: a full disk: this process may not mount a small one");
         return;
@@ -244,7 +243,7 @@ fn what_is_on_a_full_disk_can_be_read_and_removed() {
     good(&path, &["check"]);
 }
 
-/// Bits that fall over, sectors of other files, files that end too early: every answer is right or refused.
+/// Flipped bits, overwritten sectors, truncated files: every result is right or an error.
 #[test]
 fn a_thousand_damaged_stores_tell_nothing_wrong() {
     let place = Place::new("damaged");
@@ -318,7 +317,7 @@ fn a_thousand_damaged_stores_tell_nothing_wrong() {
     assert!(right > 300 && refused > 300);
 }
 
-/// A store of the schema without checksums is read, brought forward, and damage of it is not taken for age.
+/// A store of the schema without checksums can be read and imported. Damage is not mistaken for age.
 #[test]
 fn recordings_from_before_checksums_stay_readable() {
     let place = Place::new("old");
@@ -327,7 +326,7 @@ fn recordings_from_before_checksums_stay_readable() {
     let old = recording("old", 1, 12, &writes(FLASH));
     store.put(&old).unwrap();
     drop(store);
-    // As it was before.
+    // Schema of the older release.
     let db = rusqlite::Connection::open(&path).unwrap();
     db.execute_batch(
         "ALTER TABLE baseline DROP COLUMN windows; ALTER TABLE baseline DROP COLUMN length_ns;
@@ -349,11 +348,11 @@ fn recordings_from_before_checksums_stay_readable() {
         said.contains("recorded before there were checksums"),
         "{said}"
     );
-    // What is imported from it has checksums from then on.
+    // Imported recordings have checksums from then on.
     let copy = place.0.join("copy.db");
     good(&copy, &["import", path.to_str().unwrap()]);
     assert!(good(&copy, &["check"]).contains("as recorded"));
-    // Checksums that are gone are damage.
+    // Missing checksums: damage.
     let db = rusqlite::Connection::open(&copy).unwrap();
     db.execute_batch("UPDATE \"window\" SET checksum = NULL WHERE seq = 3")
         .unwrap();
@@ -367,7 +366,7 @@ fn recordings_from_before_checksums_stay_readable() {
     assert!(code == 1 && out.contains("is damaged"), "{out}");
 }
 
-/// Names in a file of somebody else, and lengths that overflow.
+/// Names in a foreign file, and lengths that overflow.
 #[test]
 fn a_hostile_file_steers_no_terminal_and_blocks_no_other_baseline() {
     let place = Place::new("hostile");
@@ -397,7 +396,7 @@ fn a_hostile_file_steers_no_terminal_and_blocks_no_other_baseline() {
         let text = good(&path, arguments);
         let steers = |c: char| c.is_control() && c != '\n';
         assert!(!text.contains(steers), "{arguments:?}: {text:?}");
-        // Nor does it begin a line that looks like the program's own.
+        // Forged lines: none begins like a line of the program.
         assert!(!text.contains("\nforged"), "{arguments:?}: {text}");
     }
     let store_of = ["--store", path.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Plan files of campaigns: those of the lab are read and told without a machine, and what a campaign prints at its end.
+//! Plan files of campaigns: dry runs of those in tests/campaigns without a machine, and the output of a campaign at its end.
 
 use crate::fixture::recorder::Place;
 use crate::fixture::{root, said};
@@ -29,7 +29,7 @@ fn ask(place: &Place, words: &[&str]) -> (i32, String, String) {
     said(&c.arg("--store").arg(place.store()).output().unwrap())
 }
 
-/// A place with programs that do nothing.
+/// Directory of a test, with programs that do nothing.
 fn place(name: &str, programs: &[&str]) -> Place {
     let place = Place::new(name);
     let bin = place.0.join("bin");
@@ -54,7 +54,7 @@ fn dry_run(place: &Place, file: &Path) -> (i32, String, String) {
     ask(place, &["check", file.to_str().unwrap(), "--dry-run"])
 }
 
-/// Every campaign of the lab is a plan whose commands the shell can read and whose programs are there.
+/// Every campaign of the lab is a plan whose commands the shell can parse and whose programs exist.
 #[test]
 fn the_campaigns_of_the_lab_pass_a_dry_run() {
     let place = place("dry", &OF_THE_LAB);
@@ -65,14 +65,14 @@ fn the_campaigns_of_the_lab_pass_a_dry_run() {
         let (code, out, err) = dry_run(&place, &copy);
         assert_eq!(code, 0, "{}: {err}", file.display());
         assert!(out.contains("nothing was set and no run was made"), "{out}");
-        every_level_is_told(&out);
+        every_level_is_in_a_command(&out);
     }
-    // Nothing is kept.
+    // Dry runs create no store.
     assert!(!place.store().exists() && !place.0.join("experiments").exists());
 }
 
-/// Every level of a run stands in a command of it, in the mount or in the load.
-fn every_level_is_told(out: &str) {
+/// Asserts that every level of a run stands in one of its commands, in its mount or in its load.
+fn every_level_is_in_a_command(out: &str) {
     let (mut levels, mut commands): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
     let check = |levels: &[&str], commands: &[&str]| {
         for level in levels {
@@ -83,7 +83,7 @@ fn every_level_is_told(out: &str) {
     let mut runs = 0;
     for line in out.lines() {
         if let Some(command) = line.strip_prefix("  ") {
-            // The name of a level stands before its own command.
+            // Command of a level: its own name stands before it.
             let own = command.split_once(": ").map(|(_, own)| own);
             commands.push(own.unwrap_or(command));
             continue;
@@ -103,7 +103,7 @@ fn every_level_is_told(out: &str) {
     assert!(runs >= 2, "{out}");
 }
 
-/// Whether a text has this word, and not as a part of a longer word or number.
+/// True if a text has this word, and not as a part of a longer word or number.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -113,7 +113,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// A dry run prints the mount that a run makes: the source of its version, and all options.
+/// A dry run prints the mount of a run: the source for its version, and all options.
 #[test]
 fn a_dry_run_prints_the_mount_of_a_run() {
     let place = place("mount", &OF_THE_LAB);
@@ -135,7 +135,7 @@ fn a_dry_run_prints_the_mount_of_a_run() {
         out.contains("  workload: iozone, 10 threads, RECORD="),
         "{out}"
     );
-    // A parameter that fio's job does not have.
+    // Parameter that fio's job does not have.
     let text = fs::read_to_string(&file).unwrap();
     let wrong = place.0.join("wrong.toml");
     fs::write(&wrong, text.replace("set.RECORD", "set.RECORDS")).unwrap();
@@ -147,7 +147,7 @@ fn a_dry_run_prints_the_mount_of_a_run() {
     );
 }
 
-/// A program that is not the first word of a command is a note: whether it is needed cannot be told.
+/// A missing program that is not the first word of a command is a note: it may not be needed.
 #[test]
 fn a_program_that_may_not_be_needed_is_a_note() {
     let place = place("note", &[]);
@@ -163,9 +163,9 @@ fn a_program_that_may_not_be_needed_is_a_note() {
     );
 }
 
-/// A dry run tells what the shell cannot read and what is missing, all at once, and sets nothing.
+/// A dry run lists unreadable commands and missing programs at once, and sets nothing.
 #[test]
-fn a_dry_run_tells_what_is_missing() {
+fn a_dry_run_lists_all_that_would_fail() {
     let place = place("missing", &[]);
     let file = place.0.join("wrong.toml");
     let made = place.0.join("made");
@@ -222,9 +222,9 @@ fn a_plan_file_prints_its_effects() {
     );
 }
 
-/// The end of the most rounds is told before effects, which may have no logarithm; their fix is a key of plan files.
+/// The warning of the largest number of rounds comes before an error of the effects. The fix of that error is a key of plan files.
 #[test]
-fn the_most_rounds_are_told_before_effects() {
+fn the_warning_of_the_largest_number_of_rounds_comes_before_effects() {
     let place = place("most", &[]);
     let text = "name = 'most'\nreplicates = 13\n[run]\ncommand = 'echo mbs=$(($NFSCOPE_RUN % 3))'\nnumbers.mbs = 'mbs={}'\n\
                 [[factor]]\nname = 'a'\nlevels = ['1', '2']\n[table]\nresponses = ['load:mbs']\n\

@@ -1,4 +1,4 @@
-//! The capacity of simulated servers whose limit is known, from recordings of them under several loads.
+//! Capacity of simulated servers with a known limit, from recordings under several loads.
 
 use crate::fixture::closed_network::Network;
 use crate::fixture::golden;
@@ -22,7 +22,7 @@ const SERVER: Network = Network {
     group: true,
 };
 
-/// The server under these parts of the load that it can take at most, and that load.
+/// Results for the server under these shares of its largest load, and that load in requests per second.
 fn under(server: Network, parts: &[f64]) -> (Loads, f64) {
     let truth = Network {
         think: 1e-4,
@@ -43,9 +43,9 @@ fn under(server: Network, parts: &[f64]) -> (Loads, f64) {
     (several(&recordings).unwrap(), truth)
 }
 
-/// Threads and a log that is measured: the law of the bottleneck tells the limit from a half of it.
+/// Threads and a measured log: the law of the bottleneck finds the limit from half of it.
 #[test]
-fn the_limit_of_threads_and_log_is_told_from_half_of_it() {
+fn the_limit_of_threads_and_log_is_found_from_half_of_it() {
     for group in [false, true] {
         for threads in [1, 2, 4, 8, 32] {
             let server = Network {
@@ -62,7 +62,7 @@ fn the_limit_of_threads_and_log_is_told_from_half_of_it() {
     }
 }
 
-/// A lock, which no resource of the table stands for: only the other law sees it.
+/// Lock without a resource in the table: only the Universal Scalability Law sees it.
 #[test]
 fn a_limit_that_is_not_measured_shows_in_the_loads() {
     let server = Network {
@@ -84,10 +84,10 @@ fn a_limit_that_is_not_measured_shows_in_the_loads() {
     golden("capacity.several.txt", &render_several(&found));
 }
 
-/// One client, which tells nothing of what a log does with a crowd: both ends of its range are compared with the other law, and
-/// the lower end is never passed over.
+/// Recordings of one client, which say nothing about the log with many clients. Both ends of its range are compared with the other law, and
+/// the lower end is always kept.
 #[test]
-fn a_log_that_may_be_the_limit_is_told_beside_another_law() {
+fn a_log_that_may_be_the_limit_is_named_beside_another_law() {
     let alone = |think: f64| Network {
         clients: 1,
         think,
@@ -101,7 +101,7 @@ fn a_log_that_may_be_the_limit_is_told_beside_another_law() {
     let range = found.bottleneck.first().unwrap();
     let (least, most) = (range.least(), range.max_rate);
     assert!((most / least - 4.0).abs() < 0.01, "{range:?}");
-    // Whatever these three loads say by the other law, its limit is put below, between and above both ends.
+    // Limit by the other law, put below, between and above both ends in place of the fitted one.
     let by_law = |max: Option<f64>| {
         let mut found = found.clone();
         found.scalability = max.map(|max| Scalability {
@@ -132,7 +132,7 @@ fn a_log_that_may_be_the_limit_is_told_beside_another_law() {
 }
 
 #[test]
-fn loads_that_are_none_are_told() {
+fn loads_that_fit_no_law_are_caveats() {
     let of = |servers: &[Network]| {
         let all: Vec<_> = servers
             .iter()
@@ -202,9 +202,9 @@ fn capacity_takes_several_names() {
     assert!(code != 0 && err.contains("<NAME>"), "{err}");
 }
 
-/// One client waits for each reply: nobody else is in its commits, and what the log does with a crowd is not in the recording.
+/// Single client that waits for each reply: its commits have no other request, and the recording does not show the log with many clients.
 #[test]
-fn a_limit_that_rests_on_no_crowd_is_told() {
+fn a_limit_from_a_single_client_is_a_range() {
     let of = |clients: usize, think: f64| {
         let load = Network {
             clients,
@@ -218,7 +218,7 @@ fn a_limit_that_rests_on_no_crowd_is_told() {
     let (found, told) = of(1, 20e-3);
     let alone = found.first().unwrap();
     assert!(alone.name.starts_with("log of") && told, "{alone:?}");
-    // One request or half of 8 threads in each commit of 8 ms.
+    // Range: one request, or half of 8 threads, in each commit of 8 ms.
     let least = alone.max_rate_at_least.unwrap();
     assert!((least / 125.0 - 1.0).abs() < 0.02, "{alone:?}");
     assert!((alone.max_rate / least - 4.0).abs() < 0.01, "{alone:?}");
@@ -237,7 +237,7 @@ fn a_limit_that_rests_on_no_crowd_is_told() {
 }
 
 #[test]
-fn limits_from_few_windows_are_said_to_be_unsure() {
+fn limits_from_few_windows_have_a_caveat() {
     let of = |windows: usize| capacity(&series_set(&SERVER.record("x", 31, windows))).unwrap();
     for (windows, told) in [(1, "has 1 window,"), (9, "has 9 windows,")] {
         let found = of(windows);
@@ -252,7 +252,7 @@ fn limits_from_few_windows_are_said_to_be_unsure() {
     assert!(!of(60).caveats.iter().any(said));
 }
 
-/// A recording of this server whose log is of this file system, with a device that was busy for this part of the time.
+/// Recording of this server whose log is on this file system, with a device that was busy for this part of the time.
 fn with_device(server: Network, seed: u64, fs: &str, busy: f64) -> SeriesSet {
     let mut r = server.record("busy", seed, 60);
     for key in &mut r.series {
@@ -263,9 +263,9 @@ fn with_device(server: Network, seed: u64, fs: &str, busy: f64) -> SeriesSet {
     series_set(&counting(&r, &f::BLOCK_BUSY, ["nvme0n1"], |_| busy))
 }
 
-/// The log is at its limit, or nearly so. It is the first row on every file system, and a device that is busy beside it is not.
+/// The log is at its limit, or nearly so. It is the first row on every file system, and a busy device beside it is not.
 #[test]
-fn the_first_row_is_what_limits_the_server() {
+fn the_first_row_is_the_resource_that_limits_the_server() {
     for (clients, threads) in [(3, 8), (8, 8), (64, 8), (64, 32)] {
         for fs in ["ext4", "xfs", "zfs"] {
             for think in [0.1e-3, 2e-3] {
@@ -277,7 +277,7 @@ fn the_first_row_is_what_limits_the_server() {
                     think,
                     ..SERVER
                 };
-                // One commit after the other, whoever waits.
+                // Sequential commits with one request each, whatever the number of waiters.
                 let truth = 1.0 / server.commit;
                 let c = with_device(server, 50, fs, 0.99);
                 let found = capacity(&c).unwrap();
@@ -291,7 +291,7 @@ fn the_first_row_is_what_limits_the_server() {
             }
         }
     }
-    // The device seems to end at a ninth of what the server can take.
+    // Busy device: by its utilization it ends at a ninth of the server's real limit.
     let light = Network {
         think: 1.5,
         ..SERVER
@@ -308,7 +308,7 @@ fn the_first_row_is_what_limits_the_server() {
     );
 }
 
-/// A limit of more than three times what was seen is marked, in the table, in the sentence and for programs.
+/// A limit of more than three times the observed load is marked, in the table, in the sentence and for programs.
 #[test]
 fn limits_far_beyond_the_data_are_marked() {
     for (part, far) in [(0.1, true), (0.25, true), (0.45, false), (0.9, false)] {

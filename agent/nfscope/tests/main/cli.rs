@@ -1,4 +1,4 @@
-//! The program as a user meets it. Nothing here needs privileges.
+//! The program as a user sees it. No test of this file needs privileges.
 
 use nfscope_api::handover::{self, Counts};
 use nfscope_serve::http::{Configuration, WebConfig};
@@ -80,6 +80,7 @@ fn an_unknown_flag_names_the_nearest() {
         (&["baseline", "recrod"][..], "'record'"),
         (&["baseline", "lsit"], "'list'"),
         (&["workload", "rnu"], "'run'"),
+        (&["help", "tops"], "'top'"),
         (&["top", "--jsno"], "'--json'"),
         (&["top", "--intreval", "1s"], "'--interval'"),
         (&["stuck", "--ovre", "1s"], "'--over'"),
@@ -143,7 +144,7 @@ fn an_address_in_use_is_named_with_the_way_out() {
 }
 
 #[test]
-fn messages_are_json_where_that_is_asked_for() {
+fn messages_are_json_with_log_format_json() {
     let o = nfscope(&["agent", "--log.format", "json", "--web.listen-address", "9"]);
     let text = stderr(&o);
     let line: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -156,14 +157,14 @@ fn messages_are_json_where_that_is_asked_for() {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused() {
+fn a_listen_address_without_a_host_is_refused() {
     let o = nfscope(&["agent", "--web.listen-address", "9943"]);
     assert_eq!(o.status.code(), Some(1));
     assert!(stderr(&o).contains("HOST:PORT"), "{}", stderr(&o));
 }
 
 #[test]
-fn check_prints_json_that_parses() {
+fn json_of_check_has_the_verdict_of_its_exit_code() {
     let o = nfscope(&["check", "--json"]);
     let report: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let code = match report["verdict"].as_str().unwrap() {
@@ -178,8 +179,8 @@ fn check_prints_json_that_parses() {
 }
 
 #[test]
-fn top_says_when_there_is_no_agent() {
-    // Bound and released: nobody listens there.
+fn top_without_an_agent_is_an_error_with_a_fix() {
+    // Port that was bound and released: no program listens there.
     let free = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -194,7 +195,7 @@ fn top_says_when_there_is_no_agent() {
 }
 
 #[test]
-fn a_host_that_is_not_reached_is_no_host_without_agent() {
+fn an_unreachable_host_is_not_reported_as_one_without_an_agent() {
     for (url, why) in [
         (
             "http://nosuch.invalid:9943",
@@ -243,9 +244,9 @@ fn durations_have_a_unit() {
     }
 }
 
-/// The process that serves HTTP waits for the agent's sockets by now.
+/// The process that serves HTTP already waits for the agent's sockets, and must not report the failure, too.
 #[test]
-fn a_start_that_fails_is_told_once() {
+fn a_failed_start_is_reported_once() {
     let wrong = [
         "agent",
         "--replay",
@@ -283,7 +284,7 @@ fn hand_over(socket: &UnixStream) {
 }
 
 #[test]
-fn what_serves_http_is_silent_once_its_agent_has_ended() {
+fn the_http_process_is_silent_once_its_agent_has_ended() {
     let as_http = |stdin: OwnedFd| {
         Command::new(env!("CARGO_BIN_EXE_nfscope"))
             .arg0("nfscope-http")
@@ -294,17 +295,17 @@ fn what_serves_http_is_silent_once_its_agent_has_ended() {
     let (agent, http) = UnixStream::pair().unwrap();
     drop(agent);
     assert_eq!(stderr(&as_http(http.into())), "");
-    // The agent has ended while it sent.
+    // Agent that ended while it sent.
     let (mut agent, http) = UnixStream::pair().unwrap();
     agent.write_all(&[1, 0, 1]).unwrap();
     drop(agent);
     assert_eq!(stderr(&as_http(http.into())), "");
-    // The agent has ended once it had sent all: the answer of this process meets a closed socket.
+    // Agent that ended after it had sent everything: the response of this process meets a closed socket.
     let (agent, http) = UnixStream::pair().unwrap();
     hand_over(&agent);
     drop(agent);
     let said = stderr(&as_http(http.into()));
-    // Root's process says that it is root's.
+    // Error of a process of root: it reports that it runs as root.
     let mut errors = said.lines().filter(|l| l.contains("error: "));
     assert!(
         errors.all(|l| l.contains("a user other than root")),

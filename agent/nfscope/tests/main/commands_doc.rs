@@ -1,11 +1,12 @@
-//! docs/commands.md is the `--help` of every command, and deploy/nfscope.toml every setting. `UPDATE_GOLDEN=1` writes them anew.
+//! Generated files: docs/commands.md is the `--help` of every command, and deploy/nfscope.toml has every setting. `UPDATE_GOLDEN=1`
+//! rewrites them.
 
 use crate::fixture::{golden, root};
 use clap::{Command, CommandFactory};
 use nfscope::cli::Cli;
 use std::fmt::Write;
 
-/// Columns of the help texts: what a page shows without scrolling.
+/// Columns of the help texts, which a page shows without scrolling.
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
@@ -17,7 +18,7 @@ Durations have a unit: `500us`, `10ms`, `2s`, `5m`, `24h`, `7d`. Only 0 needs no
 
 ";
 
-/// As the help of `command` and of all below it, in the order in which `--help` lists them.
+/// Appends the help of `command` and of all commands below it, in the order of `--help`.
 fn sections(command: &Command, name: &str, out: &mut Vec<(String, String)>) {
     let mut own = command.clone().bin_name(name).term_width(WIDTH);
     let help = own.render_long_help().to_string();

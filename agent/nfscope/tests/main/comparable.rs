@@ -14,7 +14,7 @@ use nfscope_baseline::store::Store;
 use nfscope_model::family as f;
 use std::path::Path;
 
-/// More than any window has: all writes of it.
+/// Number above the WRITEs of any window: all of them are at risk.
 const ALL: f64 = 600.0;
 
 fn lossy(name: &str, seed: u64, log: f64) -> Recording {
@@ -22,7 +22,7 @@ fn lossy(name: &str, seed: u64, log: f64) -> Recording {
     at_risk(&r, Some(RISK), "async", ALL)
 }
 
-/// Every form of a report: for the terminal, as JSON, as a page.
+/// Report in every form: for the terminal, as JSON, and as a page.
 fn reports(c: &Comparison) -> [String; 3] {
     [
         text::render(c, false),
@@ -31,7 +31,8 @@ fn reports(c: &Comparison) -> [String; 3] {
     ]
 }
 
-/// An export became async, or its dataset has sync=disabled, or nothing is known any more: the word is nowhere, in no number of recordings.
+/// Export that became async, dataset with sync=disabled, or durability that is not known: no report has the word "better", for any number
+/// of recordings.
 #[test]
 fn no_report_of_a_less_durable_side_has_the_word_better() {
     let safe: Vec<_> = (1..4)
@@ -69,7 +70,7 @@ fn no_report_of_a_less_durable_side_has_the_word_better() {
     }
 }
 
-/// A server that became durable pays for it with the wait for its log, and the headline calls it that.
+/// A server that became durable waits for its log. The headline calls that the price of durability.
 #[test]
 fn time_that_durable_writes_wait_is_the_price_of_durability() {
     let before: Vec<_> = (1..4).map(|i| lossy("fast", i, FLASH)).collect();
@@ -81,7 +82,7 @@ fn time_that_durable_writes_wait_is_the_price_of_durability() {
     assert!(c.headline.contains(price), "{}", c.headline);
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse);
-    // A CPU that became slower is not the price of durability.
+    // Slower CPU: not the price of durability.
     let busy = |seed| {
         let tale = Tale {
             cpu: 12e-3,
@@ -101,7 +102,7 @@ fn time_that_durable_writes_wait_is_the_price_of_durability() {
     assert_eq!(mean.why, None);
 }
 
-/// A file system that flushes no more shares its disk with one that does; another disk is flushed no more, or has no cache to flush.
+/// Write cache that is no longer flushed: on the same disk, or on another disk, which may have no cache.
 #[test]
 fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
     let of = |first: u64, log: f64, device: &'static str, every: usize, flushes: f64| {
@@ -126,21 +127,21 @@ fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
     let said = "after, sda is hardly ever asked to flush its write cache";
     assert!(c.headline.contains(said), "{}", c.headline);
     assert!(c.rows.iter().all(|r| r.verdict != Verdict::Better));
-    // A commit for ten times as many writes is none of it.
+    // Flushes of the same log with ten times as many writes each: still durable.
     let c = compare_all(&before, &of(4, FLASH, "sda", 1, 30.0), &Options::default());
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(
         (c.durability.is_none(), mean.verdict),
         (true, Verdict::Better)
     );
-    // Another device may have no cache: the first sentence asks for that.
+    // Other device: it may have no write cache, and the first sentence says to check that.
     for (every, flushes) in [(1, 0.0), (20, 1.0)] {
         let after = of(4, FLASH, "nvme0n1", every, flushes);
         let c = compare_all(&before, &after, &Options::default());
         let said = "After, writes go to nvme0n1, and hardly one is followed by a flush of a write cache, as on sda before.";
         assert!(c.headline.starts_with(said), "{}", c.headline);
         assert_eq!(c.caveats[0].kind, "write_cache");
-        // The writes may have gone to such a device before.
+        // Reverse order: writes went to such a device before.
         let (flash, disks) = (
             of(1, FLASH, "nvme0n1", every, flushes),
             of(4, DISKS, "sda", 1, 300.0),
@@ -158,11 +159,11 @@ fn a_write_cache_that_is_hardly_ever_flushed_is_no_progress() {
     assert!(c.caveats.iter().all(|w| w.kind != "write_cache"));
 }
 
-/// An unchanged server that warms up, or slows down all the time, on one side alone is no slower server. What both sides have is none of it.
+/// A warm-up, or a steady slowdown, on one side alone does not make a server slower. The same on both sides is not an objection.
 #[test]
-fn a_course_of_one_side_is_no_slower_server() {
+fn a_trend_on_one_side_alone_is_no_verdict() {
     let of = |first: u64, level: &dyn Fn(f64) -> f64| {
-        // Windows of ten seconds.
+        // Window number from the hour: windows are ten seconds long.
         let each = (first..first + 3)
             .map(|i| by_the_hour("run", i, 180, 10, |hour| 5e-3 * level(hour * 360.0)));
         each.collect::<Vec<_>>()
@@ -202,7 +203,7 @@ fn a_course_of_one_side_is_no_slower_server() {
                 "{sentence}"
             );
         }
-        // Both sides have it: a server that is eight times as slow is found.
+        // Warm-up on both sides: a server that is eight times as slow is found.
         let slower = |window: f64| 8.0 * level(window);
         let c = compare_all(&of(1, level), &of(4, &slower), &Options::default());
         let mean = row(&c, is_op("write"), &Quantity::Mean);
@@ -210,9 +211,9 @@ fn a_course_of_one_side_is_no_slower_server() {
     }
 }
 
-/// Recordings of a minute have too few windows, and the headline says so.
+/// Recordings of less than a minute have too few windows, and the headline says so.
 #[test]
-fn what_cannot_be_compared_has_its_reason() {
+fn a_quantity_that_cannot_be_compared_has_a_reason() {
     let of = |first: u64, windows| {
         let each = (first..first + 3).map(|i| recording("run", i, windows, &writes(DISKS)));
         each.collect::<Vec<_>>()
@@ -222,10 +223,10 @@ fn what_cannot_be_compared_has_its_reason() {
     assert!(c.headline.contains(said), "{}", c.headline);
 }
 
-/// Recordings before, what makes one after, and the difference that is told.
+/// Recordings before, constructor of a recording after, and the difference that is reported.
 type Case<'a> = (&'a [Recording], &'a dyn Fn(u64) -> Recording, &'a str);
 
-/// The first sentence tells what differs beside the server, and the latency comes behind it.
+/// Differences other than the server are in the first sentence, before the latency.
 #[test]
 fn differences_of_the_work_come_before_any_latency() {
     let before: Vec<_> = (1..4)
@@ -280,7 +281,7 @@ fn differences_of_the_work_come_before_any_latency() {
             assert!(at < latency, "{said}: {headline}");
         }
     }
-    // Failures of more operations are in the table before latencies, too.
+    // Failures are in the table before latencies.
     let failing = |i| crate::fixture::recordings::failing(&faster(i), 0.4);
     let after: Vec<_> = (4..7).map(failing).collect();
     let c = compare_all(&before, &after, &Options::default());
@@ -288,14 +289,14 @@ fn differences_of_the_work_come_before_any_latency() {
     let table = out.find("QUANTITY").unwrap();
     let failures = out[table..].find("Failures of WRITE 3").unwrap();
     assert!(failures < out[table..].find("mean").unwrap(), "{out}");
-    // Nothing is said of equal work.
+    // Equal work: no sentence about it.
     let after: Vec<_> = (4..7).map(faster).collect();
     let c = compare_all(&before, &after, &Options::default());
     assert!(c.headline.starts_with("WRITE 3 p99 fell"), "{}", c.headline);
 }
 
-/// An export became async. Where its writes are in no counter nobody knows how many there were, and where they were counted the report may say
-/// that there were few.
+/// Export that became async: without a counter of its writes their number is not known. With a counter the report may say that there were
+/// few.
 #[test]
 fn writes_that_were_not_counted_are_not_said_to_be_few() {
     let before: Vec<_> = (1..4)
@@ -304,7 +305,7 @@ fn writes_that_were_not_counted_are_not_said_to_be_few() {
     let fast = |i| recording("fast", i, 60, &writes(FLASH));
     let early = |r: &Recording| counting(r, &f::NOT_DURABLE, RISK, |_| 1.0);
     let counted = |r: &Recording| counting(r, &f::UNSAFE_WRITES, ["async"], |_| 0.0);
-    // The agent counted a fifth of the stable WRITEs, by their exports.
+    // Agent that counted a fifth of the stable WRITEs by their exports.
     let part = |i| {
         counting(&counted(&early(&fast(i))), &f::DURABLE_WRITES, [], |_| {
             100.0
@@ -345,7 +346,7 @@ fn put(path: &Path, all: impl IntoIterator<Item = Recording>) {
     }
 }
 
-/// A script learns that writes are less durable by a code of its own, and the help has it.
+/// Less durable writes have exit code 5, and the help has it.
 #[test]
 fn the_help_has_the_exit_code_of_lost_durability() {
     let place = Place::new("comparable");

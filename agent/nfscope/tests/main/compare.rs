@@ -1,4 +1,4 @@
-//! Recordings held against each other, where what changed is known because they are literals.
+//! Comparisons of synthetic recordings with a known difference.
 
 use crate::fixture::golden;
 use crate::fixture::recordings::{
@@ -42,7 +42,7 @@ fn warned(c: &Comparison) -> Vec<&str> {
     c.caveats.iter().map(|w| w.kind).collect()
 }
 
-/// What classic histograms tell of quantiles is a guess: no verdict, not even of a server that became ten times faster.
+/// Quantiles of classic histograms are guesses: they get no verdict, not even for a server that became ten times as fast.
 #[test]
 fn quantiles_of_few_edges_have_no_verdict() {
     let mut before = recording("before", 3, WINDOWS, &writes(DISKS));
@@ -63,8 +63,8 @@ fn quantiles_of_few_edges_have_no_verdict() {
     assert!(!quantities.any(|q| matches!(q, Quantity::Quantile { .. })));
 }
 
-/// Recordings of before there were edges at powers of ten. FLASH is just below one of them, so that it matters whether the two
-/// halves of its bucket are one again.
+/// Recordings from before histograms had edges at powers of ten. FLASH is just below such an edge, so that it matters whether the two
+/// halves of its bucket are merged.
 #[test]
 fn recordings_with_fewer_edges_are_compared_in_their_own() {
     let now = recording("now", 3, WINDOWS, &writes(FLASH));
@@ -84,7 +84,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
         (&before, &between),
     ] {
         let c = compare_two(a, b);
-        // Whatever the order, both sides have the values of the old recording, the later one as well.
+        // Values of the old recording on both sides, in any order of the sides.
         for (row, expected) in c.rows.iter().zip(&same.rows) {
             let what = format!("{:?} {:?}", row.subject, row.quantity);
             assert_eq!(
@@ -98,7 +98,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
         assert_eq!(c.rows.len(), same.rows.len());
         assert_eq!(c.curves, same.curves);
     }
-    // What changed is found all the same.
+    // Changes are found all the same.
     let slower = recording("slower", 4, WINDOWS, &writes(DISKS));
     let p99 = Quantity::Quantile { percent: 99 };
     let c = compare_two(&undivided(&slower, 0..WINDOWS), &now);
@@ -106,7 +106,7 @@ fn recordings_with_fewer_edges_are_compared_in_their_own() {
 }
 
 #[test]
-fn a_faster_log_is_found_and_said_to_be_it() {
+fn a_faster_log_is_found_and_named_as_the_reason() {
     let before = recording("before", 1, WINDOWS, &writes(DISKS));
     let after = recording("after", 2, WINDOWS, &writes(FLASH));
     let c = compare_two(&before, &after);
@@ -147,7 +147,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
     );
     assert_eq!(warned(&c), Vec::<&str>::new());
     golden("compare.txt", &text::render(&c, false));
-    // The other way round it is worse, by the same factor.
+    // Reverse comparison: worse by the same factor.
     let back = compare_two(&after, &before);
     assert_eq!(verdict(&back, "write", &p99), Verdict::Worse);
     let ratio = |c: &Comparison| {
@@ -161,7 +161,7 @@ fn a_faster_log_is_found_and_said_to_be_it() {
 }
 
 #[test]
-fn what_keeps_requests_before_they_begin_is_told_of_them() {
+fn a_shorter_queue_is_reported_for_requests() {
     let queue = |queue| Tale {
         queue,
         ..writes(FLASH)
@@ -184,7 +184,7 @@ fn what_keeps_requests_before_they_begin_is_told_of_them() {
 }
 
 #[test]
-fn of_one_server_twice_nothing_is_said() {
+fn two_recordings_of_one_server_have_no_verdict() {
     let (a, b) = (
         recording("monday", 3, WINDOWS, &writes(DISKS)),
         recording("tuesday", 4, WINDOWS, &writes(DISKS)),
@@ -199,7 +199,7 @@ fn of_one_server_twice_nothing_is_said() {
 }
 
 #[test]
-fn other_work_is_warned_of() {
+fn other_work_is_a_caveat() {
     let before = recording("before", 5, WINDOWS, &writes(DISKS));
     let busy = Tale {
         requests: 900,
@@ -242,7 +242,7 @@ fn other_work_is_warned_of() {
 }
 
 #[test]
-fn a_recording_that_is_not_one_thing_is_warned_of() {
+fn gaps_and_drift_of_a_recording_are_caveats() {
     let before = recording("before", 10, WINDOWS, &writes(DISKS));
     let mut holes = recording("after", 11, WINDOWS, &writes(DISKS));
     for w in &mut holes.windows[75..] {
@@ -266,7 +266,7 @@ fn a_recording_that_is_not_one_thing_is_warned_of() {
 }
 
 #[test]
-fn too_little_is_not_judged() {
+fn too_few_windows_are_not_comparable() {
     let before = recording("before", 14, WINDOWS, &writes(DISKS));
     let short = recording("after", 15, 6, &writes(FLASH));
     let c = compare_two(&before, &short);
@@ -289,9 +289,9 @@ fn too_little_is_not_judged() {
     assert!(capacity(&series_set(&none)).is_none());
 }
 
-/// The table and the drawing tell one p99 of one thing, and labels that differ are seen.
+/// The table and the drawing have the same p99, and labels that differ are marked.
 #[test]
-fn the_page_has_one_p99_of_one_thing() {
+fn table_and_drawing_have_the_same_p99() {
     let mut before = recording("before", 1, WINDOWS, &writes(DISKS));
     let mut after = recording("after", 2, WINDOWS, &writes(FLASH));
     let c = compare_two(&before, &after);
@@ -304,7 +304,7 @@ fn the_page_has_one_p99_of_one_thing() {
     let shown = seconds(row.before.unwrap().value);
     assert!(page.contains(&format!(", p99 {shown}")), "{shown}");
     assert!(!page.contains("class=\"differs\""));
-    // Of the labels those that differ.
+    // Marked labels: only those that differ.
     let labels = |disks: &str| {
         [("disks", disks), ("season", "winter")].map(|(k, v)| (k.to_owned(), v.to_owned()))
     };
@@ -318,14 +318,14 @@ fn the_page_has_one_p99_of_one_thing() {
 }
 
 #[test]
-fn capacity_follows_from_what_is_in_use() {
+fn capacity_follows_from_utilization() {
     let tale = Tale {
         idle: 0.9,
         ..writes(DISKS)
     };
     let c = series_set(&recording("friday", 16, WINDOWS, &tale));
     let found = capacity(&c).unwrap();
-    // 50 requests a second hold one of 8 threads for about 12 ms each.
+    // Utilization of threads: 50 requests a second hold one of 8 threads for about 12 ms each.
     let threads = found
         .resources
         .iter()
@@ -339,13 +339,13 @@ fn capacity_follows_from_what_is_in_use() {
     assert!((threads.max_rate * threads.utilization / found.rate - 1.0).abs() < 1e-9);
     let [low, high] = threads.interval.unwrap();
     assert!(low < threads.utilization && threads.utilization < high && high < threads.peak);
-    // A quarter as many writes of the log as WRITEs: 15 %, more than a tenth of the CPUs or a thirteenth of the threads.
+    // Utilization of the log: a quarter as many commits as WRITEs make 15 %, more than the 10 % of the CPUs and the 8 % of the threads.
     assert_eq!(found.resources[0].name, "log of ext4 sda");
     assert_eq!(found.caveats, Vec::<String>::new());
     golden("capacity.txt", &render(&found, &c.metadata));
 }
 
-/// The log got faster half way through the first recording; nothing happened during the second.
+/// Change within a recording: the log becomes faster half way through the first one, and nothing changes in the second.
 #[test]
 fn changes_during_a_recording_are_drawn() {
     let mut before = recording("before", 1, 150, &writes(DISKS));

@@ -1,4 +1,4 @@
-//! How a comparison is shown, in the terminal and as a page.
+//! Reports of a comparison: for the terminal, and as a page.
 
 use crate::fixture::comparison::{comparison, empty, long};
 use crate::fixture::golden;
@@ -7,11 +7,11 @@ use nfscope_baseline::compare::result::Comparison;
 use nfscope_baseline::compare::text::render;
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// Names as nobody should choose them.
+/// Name with HTML markup, quotes and a terminal escape sequence.
 const HOSTILE: &str = "<b>&\"' onload=\u{1b}[2J";
 
 #[test]
-fn text() {
+fn the_text_of_a_comparison_is_the_golden_file() {
     golden("comparison.txt", &render(&comparison(), false));
     golden("comparison.color.txt", &render(&comparison(), true));
     golden("comparison.empty.txt", &render(&empty(), false));
@@ -29,13 +29,13 @@ fn text_fits_and_nothing_steers_the_terminal() {
 }
 
 #[test]
-fn what_a_page_says() {
+fn the_text_of_a_page_is_the_golden_file() {
     golden("comparison.page.txt", &outline(&comparison()));
     golden("comparison.page.empty.txt", &outline(&empty()));
 }
 
 #[test]
-fn a_page_is_whole_by_itself() {
+fn a_page_loads_nothing_and_its_pictures_have_descriptions() {
     for c in [comparison(), empty(), long(), hostile()] {
         let page = page(&c);
         for banned in [
@@ -63,7 +63,7 @@ fn a_page_is_whole_by_itself() {
 }
 
 #[test]
-fn names_are_only_text() {
+fn names_in_a_page_are_escaped() {
     let page = page(&hostile());
     assert!(!page.contains("<b>&"));
     assert!(page.contains("&lt;b&gt;&amp;&quot;' onload=\u{fffd}[2J"));
@@ -74,13 +74,13 @@ fn names_are_only_text() {
 }
 
 #[test]
-fn a_day_of_windows_makes_no_large_page() {
+fn a_page_of_a_whole_day_is_below_500_kilobytes() {
     let size = page(&long()).len();
     assert!(size < 500_000, "{size} bytes");
 }
 
 #[test]
-fn whatever_numbers_come_every_attribute_is_finite() {
+fn every_attribute_is_finite_for_odd_numbers() {
     let mut c = comparison();
     let odd = [
         f64::NAN,
@@ -125,7 +125,7 @@ fn hostile() -> Comparison {
     c
 }
 
-/// The only elements of HTML that the page leaves open, closed as XML wants them.
+/// HTML with its only open elements, `<meta>`, closed for an XML parser.
 fn closed(page: &str) -> String {
     let mut parts = page.split("<meta");
     let mut out = parts.next().unwrap().to_owned();
@@ -143,7 +143,7 @@ fn parse(page: &str) -> Document<'_> {
     Document::parse_with_options(page, options).unwrap()
 }
 
-/// What a reader finds in a page, a line each; of drawings what they say in words.
+/// Text of a page by elements, one per line; for drawings their title and description.
 fn outline(c: &Comparison) -> String {
     let page = closed(&page(c)).replace(
         &format!("by nfscope {}", nfscope_api::build_info::VERSION),

@@ -1,4 +1,4 @@
-//! `nfscope detach` and `attach` against an agent in this process.
+//! `nfscope detach` and `attach` against an agent in the process of the test.
 
 use crate::fixture::Fake;
 use crate::fixture::recordings::{DISKS, recording, writes};
@@ -18,7 +18,7 @@ fn ask(change: Change, probes: &[&'static str], url: &str) -> anyhow::Result<Str
 }
 
 #[test]
-fn the_agent_does_as_it_is_told_and_says_what_became_of_it() {
+fn attach_and_detach_return_the_result_for_each_probe() {
     let url = format!("http://{}", attached(Fake::new()));
     let said = ask(Change::Detach, &["xfs", "btrfs"], &url).unwrap();
     assert_eq!(said, "xfs: detached\nbtrfs: detached\n");
@@ -31,7 +31,7 @@ fn the_agent_does_as_it_is_told_and_says_what_became_of_it() {
 }
 
 #[test]
-fn the_command_line_reaches_it() {
+fn the_command_line_detaches_probes_of_an_agent() {
     let url = format!("http://{}", attached(Fake::new()));
     let run = |args: &[&str]| {
         let o = Command::new(env!("CARGO_BIN_EXE_nfscope"))
@@ -62,7 +62,7 @@ fn the_command_line_reaches_it() {
     assert!(err.contains("no agent that serves on port 1"), "{err}");
 }
 
-/// Neither does anything there, and neither says that it was done.
+/// Attach and detach have no effect on a played recording, and report that.
 #[test]
 fn an_agent_that_plays_a_recording_has_nothing_to_detach() {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn an_agent_that_plays_a_recording_has_nothing_to_detach() {
 }
 
 #[test]
-fn while_it_attaches_it_asks_for_patience() {
+fn an_attaching_agent_refuses_to_detach_for_now() {
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let address = serve(move || {
         let _ = wait.recv();
@@ -89,18 +89,18 @@ fn while_it_attaches_it_asks_for_patience() {
 }
 
 #[test]
-fn every_port_reaches_the_agent_and_the_only_one_needs_no_name() {
+fn every_port_reaches_the_agent_and_the_only_agent_needs_no_url() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let (source, started) = SourceHandle::spawn(|| Ok(Box::new(Fake::new()))).unwrap();
     started.blocking_recv().unwrap().unwrap();
-    // Left by an agent that is gone.
+    // Sockets of agents that have ended.
     let path = |port| socket(dir.path(), port);
     drop(UnixListener::bind(path(2)).unwrap());
     drop(UnixListener::bind(path(5)).unwrap());
     let bound = service::listen(dir.path(), &[3, 2, 3]);
     assert!(bound.is_some());
-    // Another agent may have one of the ports on another address: it takes nothing away, and leaves nothing behind.
+    // Port of another agent, which listens on another address: its socket stays, and no new one is left behind.
     assert!(service::listen(dir.path(), &[7, 2]).is_none());
     assert!(!path(7).exists() && path(2).exists() && path(3).exists());
     let mode = std::fs::metadata(path(3)).unwrap().permissions().mode();
@@ -134,7 +134,7 @@ fn every_port_reaches_the_agent_and_the_only_one_needs_no_name() {
     drop(end);
     serving.join().unwrap();
     assert!(!path(2).exists() && !path(3).exists());
-    // Somebody else could put a socket of his there.
+    // Directory that other users can write to: they could put a socket of their own there.
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     assert!(service::listen(dir.path(), &[3]).is_none());
 }

@@ -1,4 +1,4 @@
-//! Whole days: the day is the unit, and its hours are held against the same hours of other days.
+//! Whole days: the day is the unit, and its hours are compared with the same hours of other days.
 
 use crate::fixture::chance;
 use crate::fixture::recorder::{Place, ask};
@@ -13,7 +13,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::f64::consts::TAU;
 
-/// Days with a wave of their own, at whose peak a WRITE takes nine times as long as at night. They differ by this much (standard deviation).
+/// `n` days with a daily wave, at whose peak a WRITE takes nine times as long as at its trough. They differ by this standard deviation (of
+/// the logarithm).
 fn days(random: &mut SmallRng, n: usize, differ: f64, slower: f64) -> Vec<Recording> {
     let each = (0..n).map(|_| {
         let z: f64 = (0..12).map(|_| random.random_range(-0.5..0.5)).sum();
@@ -43,7 +44,8 @@ pub fn by_hour(before: &[Recording], after: &[Recording]) -> Comparison {
     compare_sides(&sides, &options)
 }
 
-/// Whole tables of unchanged servers, two, three and five days on each side that differ by 0 to 10 % as a whole; and changes.
+/// Whole tables of unchanged servers, with two, three and five days on each side that differ by 0 to 10 %; and tables with a change by 10
+/// %.
 #[test]
 fn the_day_is_the_unit_of_several_days() {
     let tries = chance::tries(20);
@@ -64,7 +66,7 @@ fn the_day_is_the_unit_of_several_days() {
                 "{n} days a side that differ by {differ}: a verdict without a change in {here} of {tries}, 10 % found in {found}"
             );
             assert!(here <= chance::most(tries, 0.05), "{n} {differ}: {here}");
-            // Student's t at 4 % finds 74 % with three days that differ by 3 %, and 99 % with five.
+            // Power of Student's t at 4 %: 74 % with three days that differ by 3 %, and 99 % with five.
             let least = match (n, differ) {
                 (3, 0.03) => 0.65,
                 (5, 0.03) | (2.., 0.0) => 0.9,
@@ -81,7 +83,7 @@ fn the_day_is_the_unit_of_several_days() {
     assert!(wrong <= chance::most(all, 0.05), "{wrong} of {all}");
 }
 
-/// Nobody has to know of --match: recordings of whole days are taken as days, and the wave hides nothing.
+/// Recordings of whole days are compared by days without --match, and the wave hides no change.
 #[test]
 fn whole_days_are_days_without_an_option() {
     let mut random = SmallRng::seed_from_u64(82);
@@ -109,7 +111,7 @@ fn whole_days_are_days_without_an_option() {
     );
     let (same, with, _) = asked(&["--match", "hour"]);
     assert_eq!((same, with), (code, out));
-    // Each recording as it is: what hours of a day differ by hides what days do not.
+    // Each recording as a whole: the difference between hours of a day hides that between days.
     let (code, out, err) = asked(&["--match", "none"]);
     assert!(
         code == 0 && !err.contains("whole days"),

@@ -1,9 +1,9 @@
-//! `nfscope demo`: what it shows of the day that the program carries, and that nothing of it stays behind.
+//! `nfscope demo`: its output from the recorded day that the program carries, and no file is left behind.
 
 use crate::fixture::said;
 use std::process::Command;
 
-/// A part of the demonstration, of a user without rights whose directory for temporary files is empty afterwards.
+/// Output of a part of the demonstration. The directory for temporary files must be empty afterwards.
 fn demo(part: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut demo = Command::new(env!("CARGO_BIN_EXE_nfscope"));
@@ -19,7 +19,7 @@ fn demo(part: &str) -> String {
 }
 
 #[test]
-fn each_incident_has_its_cause() {
+fn each_incident_of_the_demonstration_has_its_cause() {
     let text = demo("diagnose");
     let of_incidents: Vec<_> = text.split("\n20").skip(1).collect();
     assert_eq!(of_incidents.len(), 3, "{text}");
@@ -33,13 +33,13 @@ fn each_incident_has_its_cause() {
             text.contains(what) && first.is_some_and(|l| l.contains(cause)),
             "{text}"
         );
-        // Clients are in windows of the past, too.
+        // Clients: windows of the past have them, too.
         assert!(text.contains("Who used the server"), "{text}");
     }
 }
 
 #[test]
-fn tables_and_a_comparison_need_no_agent() {
+fn the_demonstration_shows_tables_and_a_comparison_without_an_agent() {
     let text = demo("top");
     assert_eq!(text.matches("coverage 100.0 %").count(), 3, "{text}");
     let text = demo("compare");

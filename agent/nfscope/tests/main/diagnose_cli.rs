@@ -1,4 +1,4 @@
-//! `nfscope diagnose` and `/findings` as a user sees them: the program runs against an agent in this process.
+//! `nfscope diagnose` and `/findings` as a user sees them: the program runs against an agent in the process of the test.
 
 use crate::fixture::histogram;
 use crate::fixture::said;
@@ -12,12 +12,13 @@ use nfscope_source::Source;
 use std::net::SocketAddr;
 use std::process::Command;
 
-/// A server that repeats one synthetic window.
+/// Source that repeats one synthetic window.
 struct Synthetic {
     tale: Tale,
     times: u64,
     slow: SlowBatch,
-    /// What a second has by client, export, operation, version, user and file; `None` where nothing tells.
+    /// Operations of each second: client, export, operation, version, user and file; their seconds, and their number. `None` for a source
+    /// without break-downs.
     breakdown: Option<Vec<([&'static str; 6], f64, u64)>>,
     by: Vec<Dimension>,
 }
@@ -72,7 +73,7 @@ impl Source for Synthetic {
     }
 }
 
-/// An agent in this process with such a server as its source.
+/// Agent in the process of the test, with such a source.
 fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
     attached(Synthetic {
         tale,
@@ -83,7 +84,7 @@ fn agent(tale: Tale, slow: SlowBatch) -> SocketAddr {
     })
 }
 
-/// Runs `nfscope diagnose` against such an agent. Returns exit code, stdout and stderr.
+/// Runs `nfscope diagnose` against such an agent. Returns exit status, standard output and standard error.
 fn program(tale: Tale, arguments: &[&str]) -> (i32, String, String) {
     let ops = vec![crate::fixture::slow_op("write", 12); 20];
     diagnose(agent(tale, SlowBatch { ops, left_out: 0 }), arguments)
@@ -105,7 +106,7 @@ fn diagnose(agent: SocketAddr, arguments: &[&str]) -> (i32, String, String) {
 }
 
 #[test]
-fn the_program_prints_findings_and_sets_its_exit_code() {
+fn diagnose_prints_findings_and_has_an_exit_code_for_them() {
     let (code, out, err) = program(slow_log(), &[]);
     assert_eq!((code, &*err), (2, ""), "{out}");
     assert!(
@@ -134,7 +135,7 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
     );
     let (code, out, _) = program(QUIET, &[]);
     assert_eq!(code, 0, "{out}");
-    // Operations are not timed.
+    // Source whose operations are not timed.
     let (code, out, err) = program(
         Tale {
             threads: 0.0,
@@ -147,8 +148,8 @@ fn the_program_prints_findings_and_sets_its_exit_code() {
 }
 
 #[test]
-fn who_what_and_which_file_are_as_the_kernel_counted_them() {
-    // Some WRITEs wait for a lock, and others hold it.
+fn clients_and_files_of_a_finding_have_the_shares_of_the_break_down() {
+    // Lock waits of 5 ms in 64 threads.
     let contended = Tale {
         lock: 5e-3,
         threads: 64.0,
@@ -157,7 +158,7 @@ fn who_what_and_which_file_are_as_the_kernel_counted_them() {
     let rows = vec![
         (["192.0.2.7", "/a", "write", "3", "1000", "12"], 0.8, 75),
         (["192.0.2.8", "/a", "write", "3", "1001", "13"], 0.8, 25),
-        // Nothing of this waits for a lock.
+        // GETATTRs: they wait for no lock.
         (["192.0.2.9", "/b", "getattr", "3", "1001", "14"], 80.0, 100),
     ];
     let agent = || {
@@ -233,7 +234,7 @@ fn waits_that_no_file_explains_are_of_unknown_kind() {
         "{out}"
     );
     assert!(!text.contains("spread"), "{out}");
-    // The window was watched already, and no thread of this process is one of nfsd.
+    // Stacks were looked at during the window, and this process has no thread of nfsd: the advice to run as root is left out.
     assert!(!text.contains("run nfscope diagnose as root"), "{out}");
     assert!(
         text.contains("looks no operation was seen in such a wait"),
@@ -242,7 +243,7 @@ fn waits_that_no_file_explains_are_of_unknown_kind() {
 }
 
 #[test]
-fn changes_are_told_by_their_worth_in_the_findings_and_below() {
+fn changes_are_listed_by_their_predicted_gain() {
     let (code, out, err) = program(journal(), &[]);
     assert_eq!((code, &*err), (2, ""), "{out}");
     let (findings, list) = out
@@ -255,7 +256,7 @@ fn changes_are_told_by_their_worth_in_the_findings_and_below() {
     );
     assert!(lines[1].starts_with("  - 32 threads: "), "{list}");
     assert_eq!(lines[2], "  - 8 CPUs: no gain");
-    // Actions of a finding begin with what is worth most.
+    // Actions of a finding begin with the most valuable change.
     let (_, advice) = findings.split_once("Recommended actions:\n").unwrap();
     let first = advice.lines().next().unwrap();
     assert!(first.contains("a log device of 100 µs: "), "{findings}");
@@ -264,7 +265,7 @@ fn changes_are_told_by_their_worth_in_the_findings_and_below() {
     assert_eq!(json["worth"].as_array().unwrap().len(), 3, "{out}");
     let first = json["findings"][0]["advice"][0].as_str().unwrap();
     assert!(first.ends_with("(nfscope what-if)"), "{first}");
-    // The model of one log and one device does not know this server.
+    // Server that the model of one log and one device does not fit: the section is printed all the same.
     let (_, out, _) = program(slow_log(), &[]);
     assert!(out.contains("What a change would be worth"), "{out}");
     let (_, out, _) = program(QUIET, &[]);
@@ -272,14 +273,14 @@ fn changes_are_told_by_their_worth_in_the_findings_and_below() {
 }
 
 #[test]
-fn the_agent_serves_its_findings() {
+fn the_agent_serves_findings_and_a_metric_for_each_kind() {
     let agent = agent(slow_log(), SlowBatch::default());
     let answer = get(agent, "/findings", "");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("application/json"), "{answer}");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
     let json: serde_json::Value = serde_json::from_str(body).unwrap();
-    // The first window has not ended.
+    // No finding before the end of the first window.
     assert_eq!(
         json,
         serde_json::json!({"active": [], "history": [], "last_window": null})

@@ -1,24 +1,28 @@
-//! The documentation leads somewhere: links, commands and paths that pages name exist, and sentences can be read.
+//! Pages of the documentation: links, commands and paths in them exist, and sentences are short.
 
 use crate::fixture::root;
 use clap::Parser;
 use clap::error::ErrorKind;
 use nfscope::cli::Cli;
+use nfscope_model::family;
+use nfscope_serve::http::PEER_STREAMS;
+use nfscope_serve::service::breakdown_listeners::MAX_LISTENERS;
+use nfscope_serve::service::slow_subscribers::MAX_SUBSCRIBERS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// More is no page that an admin reads in a minute.
+/// Largest number of lines of the README: a page that an admin reads in a minute.
 const README_LINES: usize = 130;
-/// The house rule is 25; a name or a number more is no reason to break a sentence.
+/// Largest number of words of a sentence. The rule is 25; a name or a number more is no reason to break a sentence.
 const WORDS: usize = 32;
-/// Folders of the repository. Paths that begin otherwise are of another host.
+/// Folders of the repository. Paths that begin otherwise are those of another host.
 const FOLDERS: [&str; 6] = ["agent", "probes", "dashboards", "deploy", "tests", "docs"];
 
-/// What a line of a page is.
+/// Kind of a line of a page.
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    /// Of a block with this language.
+    /// Code in a block of this language.
     Code(String),
     Heading,
     Table,
@@ -26,7 +30,7 @@ enum Kind {
 }
 
 struct Page {
-    /// From the root.
+    /// Path from the root of the repository.
     path: PathBuf,
     lines: Vec<(Kind, String)>,
 }
@@ -35,7 +39,7 @@ impl Page {
     fn read(path: &Path) -> Page {
         let text = fs::read_to_string(root().join(path)).unwrap();
         let mut block: Option<String> = None;
-        // A part that a test writes stands between two comments; its sentences are the program's.
+        // Generated parts stand between two comments; their sentences come from the program.
         let mut generated = false;
         let mut lines = Vec::new();
         for line in text.lines() {
@@ -75,9 +79,9 @@ impl Page {
         prose.map(|l| l.1.as_str())
     }
 
-    /// What stands between backquotes.
+    /// Texts between backquotes.
     fn names(&self) -> Vec<String> {
-        // A paragraph is one text: a name may be broken over two lines.
+        // Paragraphs as one text: a name may be broken over two lines.
         let text: String = self.prose().flat_map(|l| [l, "\n"]).collect();
         let pieces = text.split('`').skip(1).step_by(2);
         pieces
@@ -85,7 +89,7 @@ impl Page {
             .collect()
     }
 
-    /// Commands in blocks for a shell and in examples of help, continued lines as one, without comments.
+    /// Commands in blocks for a shell and in examples of help, without comments. Continued lines are joined.
     fn commands(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut goes_on = false;
@@ -96,7 +100,7 @@ impl Page {
                     Some(command) => command,
                     None => continue,
                 },
-                // Examples of a help text, each with what it does some columns further on.
+                // Examples of a help text: each has its explanation some columns further on.
                 Kind::Code(l) if l == "text" => match line.strip_prefix("  ") {
                     Some(example) if goes_on || is_example(example) => {
                         example.trim_start().split("  ").next().unwrap()
@@ -117,7 +121,7 @@ impl Page {
         out
     }
 
-    /// As the forge makes anchors of headings.
+    /// Anchors of headings, as the forge makes them.
     fn anchors(&self) -> BTreeSet<String> {
         let headings = self.lines.iter().filter(|l| l.0 == Kind::Heading);
         headings
@@ -158,13 +162,13 @@ fn pages() -> Vec<Page> {
     paths.iter().map(|p| Page::read(p)).collect()
 }
 
-/// Fails with all that is wrong, not with the first of it.
+/// Fails with all wrong items, not only with the first.
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn links_lead_somewhere() {
+fn links_in_pages_have_a_target() {
     let mut wrong = Vec::new();
     for page in pages() {
         for line in page.prose() {
@@ -212,7 +216,7 @@ fn every_page_can_be_reached_from_the_readme() {
     }
     let missed = pages().into_iter().filter(|p| !seen.contains(&p.path));
     let missed: Vec<_> = missed.map(|p| p.path.display().to_string()).collect();
-    // Whoever looks at the folder on the forge finds this one.
+    // Page that the forge shows with its folder.
     let missed: Vec<_> = missed
         .into_iter()
         .filter(|p| p != "dashboards/README.md")
@@ -220,7 +224,7 @@ fn every_page_can_be_reached_from_the_readme() {
     none(&missed);
 }
 
-/// The words of an `nfscope` command up to a pipe, a redirection or the next command; `None` of another program.
+/// Words of an `nfscope` command up to a pipe, a redirection or the next command. `None` for another program.
 fn nfscope_words(command: &str) -> Option<Vec<&str>> {
     let mut words = command.split_whitespace().peekable();
     words.next_if_eq(&"sudo");
@@ -238,12 +242,12 @@ fn nfscope_words(command: &str) -> Option<Vec<&str>> {
 }
 
 #[test]
-fn commands_parse() {
+fn commands_in_pages_parse() {
     let mut wrong = Vec::new();
     let mut seen = 0;
     for page in pages() {
         let whole = page.commands().into_iter().map(|c| (c, true));
-        // A text may name a command without its arguments, and a flag without its value.
+        // Commands in a text may lack their arguments, and flags their values.
         let named = page.names().into_iter().map(|c| (c, false));
         for (command, whole) in whole.chain(named) {
             let Some(words) = nfscope_words(&command) else {
@@ -345,7 +349,7 @@ fn packages_and_their_tests_exist() {
 }
 
 #[test]
-fn paths_exist() {
+fn paths_in_pages_exist() {
     let mut wrong = Vec::new();
     for page in pages() {
         let names = page.names();
@@ -371,6 +375,119 @@ fn paths_exist() {
     none(&wrong);
 }
 
+/// Returns true for a family of the table, a series of a histogram, and the beginning of several names (`nfscope_nfs4_`).
+fn is_metric(name: &str) -> bool {
+    let find = |name: &str| family::ALL.iter().find(|f| f.name == name);
+    let series = ["_bucket", "_count", "_sum"].iter().any(|part| {
+        let family = name.strip_suffix(part).and_then(find);
+        family.is_some_and(|f| matches!(f.kind, family::Kind::Histogram(_)))
+    });
+    series || find(name).is_some() || name.ends_with('_')
+}
+
+#[test]
+fn metrics_exist() {
+    let variables = "deploy/ansible/roles/nfscope/defaults/main.yml";
+    let variables = fs::read_to_string(root().join(variables)).unwrap();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for page in pages() {
+        for (_, line) in &page.lines {
+            // Recorded series have colons; they are no names of the agent.
+            let part = |c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c));
+            for name in line.split(part).filter(|n| n.starts_with("nfscope_")) {
+                let file = name.starts_with("nfscope_0");
+                if file || variables.contains(&format!("{name}:")) {
+                    continue;
+                }
+                seen += 1;
+                if !is_metric(name.trim_end_matches(':')) {
+                    wrong.push(format!("{}: {name}", page.path.display()));
+                }
+            }
+        }
+    }
+    none(&wrong);
+    assert!(seen > 100, "only {seen} metrics found");
+}
+
+#[test]
+fn limits_of_streams_are_those_of_the_agent() {
+    let one = PEER_STREAMS;
+    let mut wrong = Vec::new();
+    for (page, said) in [
+        (
+            "docs/install.md",
+            format!("at most {MAX_SUBSCRIBERS} listeners at once, {one} of them from one address"),
+        ),
+        (
+            "docs/page.md",
+            format!(
+                "At most {MAX_SUBSCRIBERS} such streams run at once, and at most {one} of one address"
+            ),
+        ),
+        (
+            "docs/breakdown.md",
+            format!("At most {MAX_LISTENERS} listen at once, and {one} from one address"),
+        ),
+        (
+            "docs/commands.md",
+            format!("at most {MAX_SUBSCRIBERS} clients, {one} of one address"),
+        ),
+    ] {
+        if !fs::read_to_string(root().join(page))
+            .unwrap()
+            .contains(&said)
+        {
+            wrong.push(format!("{page} does not say: {said}"));
+        }
+    }
+    none(&wrong);
+}
+
+/// Release of the workspace.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+#[test]
+fn every_file_names_the_same_release() {
+    for (file, line) in [
+        ("CHANGELOG.md", format!("\n## {RELEASE}, ")),
+        (
+            "deploy/helm/nfscope/Chart.yaml",
+            format!("\nversion: {RELEASE}\nappVersion: \"{RELEASE}\"\n"),
+        ),
+        (
+            "deploy/ansible/roles/nfscope/defaults/main.yml",
+            format!("\nnfscope_version: {RELEASE}\n"),
+        ),
+        ("docs/install.md", format!("nfscope_{RELEASE}-1_amd64.deb")),
+        ("README.md", format!("nfscope_{RELEASE}-1_amd64.deb")),
+    ] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        assert!(text.contains(&line), "{file} does not have {line:?}");
+    }
+}
+
+/// Releases with a section of their own in CHANGELOG.md.
+fn releases() -> Vec<String> {
+    let changes = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let sections = changes.lines().filter_map(|l| l.strip_prefix("## "));
+    sections
+        .map(|s| s.split([',', ' ']).next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn families_name_a_release_that_exists() {
+    let releases = releases();
+    let wrong: Vec<_> = family::ALL
+        .iter()
+        .filter(|f| !releases.iter().any(|r| r == f.since))
+        .map(|f| format!("{} since {}", f.name, f.since))
+        .collect();
+    none(&wrong);
+}
+
 #[test]
 fn the_readme_is_short() {
     let text = fs::read_to_string(root().join("README.md")).unwrap();
@@ -378,7 +495,7 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES, "{lines} lines");
 }
 
-/// Sentences outside code and tables, a name between backquotes being one word.
+/// Sentences outside code and tables. A name between backquotes is one word.
 fn sentences(page: &Page) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for (kind, line) in &page.lines {
@@ -409,7 +526,7 @@ fn sentences(page: &Page) -> Vec<String> {
 }
 
 #[test]
-fn sentences_can_be_read() {
+fn sentences_in_pages_are_short() {
     let mut wrong = Vec::new();
     for page in pages() {
         for sentence in sentences(&page) {

@@ -1,4 +1,4 @@
-//! docs/doctor.md has every rule of `nfscope doctor`, with its reason and its source. `UPDATE_GOLDEN=1` writes it anew.
+//! Rules of `nfscope doctor` in docs/doctor.md, each with its reason and its source. `UPDATE_GOLDEN=1` rewrites the page.
 
 use crate::fixture::golden;
 use nfscope::doctor::rules;
@@ -40,7 +40,7 @@ other numbers are their builder's own and are `?`: `5.14.0-503.el9` of RHEL, `5.
 ";
 
 #[test]
-fn the_page_has_every_rule() {
+fn the_page_has_every_rule_of_doctor() {
     let mut page = HEAD.to_owned();
     for rule in rules::ALL {
         let _ = writeln!(page, "| {} | {} | {} |", rule.name, rule.why, rule.source);

@@ -1,4 +1,4 @@
-//! `nfscope experiment` from its plan to its effects, with recordings whose truth is known.
+//! `nfscope experiment` from its plan to its effects, with recordings of known effects.
 
 use crate::fixture::recorder::{self, Place, agent};
 use crate::fixture::recordings::{recording, writes};
@@ -24,15 +24,15 @@ fn good(store: &Path, arguments: &[&str]) -> String {
     out
 }
 
-/// The value of a label in the command of a run.
+/// Value of a label in the command of a run.
 fn label(next: &str, name: &str) -> String {
     let (_, rest) = next.split_once(&format!("--label {name}=")).unwrap();
     rest.split_whitespace().next().unwrap().to_owned()
 }
 
-/// A separate log makes WRITEs ten times as fast, sync=always twice as slow, threads do nothing.
+/// Known effects: a separate log makes WRITEs ten times as fast, sync=always makes them twice as slow, threads have none.
 #[test]
-fn an_experiment_finds_what_its_runs_differ_by() {
+fn an_experiment_finds_the_known_effects_of_its_factors() {
     let place = Place::new("experiment");
     let path = place.store();
     let plan = good(
@@ -120,7 +120,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     assert_eq!(effect("C")["found"], true);
     assert_eq!(effect("B")["found"], false);
     assert_eq!(a["effects"][0]["factors"], "log");
-    // The wait for the log is a row of its own, and no other phase is slower.
+    // Wait for the log: a response of its own with the full effect.
     let row = ["analyse", "slog", "--response", "WRITE 3 in log", "--json"];
     let row: Value = serde_json::from_str(&good(&path, &row)).unwrap();
     assert_eq!(
@@ -130,7 +130,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     let of_log = row["effects"][0]["effect"].as_f64().unwrap();
     assert!((of_log - 0.1).abs() < 0.02, "{row}");
     let text = good(&path, &["analyse", "slog", "--metric", "write:mean"]);
-    // With replicates there is an interval, and nothing to draw.
+    // Replicates give an interval, so there is no half-normal plot.
     assert!(!text.contains("half-normal") && a["half_normal"].is_null());
     assert!(
         text.contains("log *") && text.contains("threads x sync"),
@@ -146,7 +146,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     good(&path, &["rm", "slog"]);
     let (code, _, err) = ask(&path, &["next", "slog"]);
     assert!(code == 1 && err.contains("no experiment `slog`"), "{err}");
-    // The recordings stay, and would be runs with other levels in the order of a new plan.
+    // Recordings that stay: in the order of a new plan they would be runs with other levels.
     let again = ["plan", "slog", "--factor", "log=disk,slog", "--seed", "9"];
     let (code, _, err) = ask(&path, &again);
     assert!(
@@ -155,7 +155,7 @@ fn an_experiment_finds_what_its_runs_differ_by() {
     );
 }
 
-/// One correction is for the effects on both, so that no p value is smaller than of one response alone.
+/// Correction over the effects on all responses: no p value is smaller than for one response alone.
 fn several_responses_and_a_page(path: &Path) {
     let page = path.with_extension("html");
     let file = page.display().to_string();
@@ -221,9 +221,9 @@ fn pilots(path: &Path) {
     good(path, &["rm", "next"]);
 }
 
-/// A recording without operations is no measurement of its levels, and is told as such.
+/// A recording without operations is no measurement of its levels, and is refused with that reason.
 #[test]
-fn a_run_without_operations_is_told() {
+fn a_run_without_operations_is_refused_with_its_name() {
     let place = Place::new("no-load");
     let path = place.store();
     good(
@@ -260,9 +260,9 @@ fn a_run_without_operations_is_told() {
     );
 }
 
-/// One of sixteen runs is missing: the others tell all effects, and the longest counts as none.
+/// Fifteen of sixteen runs: they estimate all effects, if the interaction of all four factors is taken for zero.
 #[test]
-fn a_missing_combination_refuses_nothing_short() {
+fn a_missing_combination_leaves_all_effects_but_the_highest_interaction() {
     let place = Place::new("fifteen");
     let path = place.store();
     let factors = [
@@ -308,9 +308,9 @@ fn a_missing_combination_refuses_nothing_short() {
     );
 }
 
-/// Over NFSv4.2 a client may read by READ_PLUS. The reads of both levels are one response, whatever they are called.
+/// READ_PLUS of NFSv4.2 reads, too. Reads at both levels are one response, whatever operation the client uses.
 #[test]
-fn reads_by_another_operation_are_reads() {
+fn read_plus_and_read_are_one_response() {
     let place = Place::new("read-plus");
     let path = place.store();
     let factor = ["plan", "version", "--factor", "version=4.1,4.2"];
@@ -339,7 +339,7 @@ fn reads_by_another_operation_are_reads() {
 }
 
 #[test]
-fn a_plan_stays_while_a_run_of_it_is_made() {
+fn a_plan_cannot_be_removed_while_a_run_of_it_is_made() {
     let place = Place::new("held");
     let path = place.store();
     good(&path, &["plan", "two", "--factor", "log=disk,slog"]);
@@ -350,13 +350,13 @@ fn a_plan_stays_while_a_run_of_it_is_made() {
         let (code, _, err) = ask(&path, command);
         assert!(code == 1 && err.contains("is being run already"), "{err}");
     }
-    // Closed alone, it might stay locked by a child that another test starts at this moment.
+    // Explicit unlock: a child that another test forks at this moment may have inherited the descriptor.
     rustix::fs::flock(&held, rustix::fs::FlockOperation::Unlock).unwrap();
     good(&path, &["rm", "two"]);
 }
 
 #[test]
-fn a_run_is_recorded_where_the_experiment_is() {
+fn runs_of_an_experiment_are_recorded_in_its_store() {
     let (place, agent) = (Place::new("runs"), agent());
     let path = place.store();
     good(&path, &["plan", "two", "--factor", "log=disk,slog"]);
@@ -392,7 +392,7 @@ fn a_run_is_recorded_where_the_experiment_is() {
     );
 }
 
-/// The rules of names on the command line are those of plan files.
+/// Rules of names on the command line are those of plan files.
 #[test]
 fn a_plan_whose_runs_have_no_names_is_refused() {
     let place = Place::new("unnamed");
@@ -411,7 +411,7 @@ fn a_plan_whose_runs_have_no_names_is_refused() {
     assert!(factors("steers", "b=1,\u{9b}2").contains("control characters"));
 }
 
-/// Labels of a recording of somebody else: JSON on a terminal moves no cursor and turns no text.
+/// Labels of a foreign recording: JSON on a terminal moves no cursor and reverses no text.
 #[test]
 fn json_of_a_foreign_recording_steers_no_terminal() {
     let place = Place::new("foreign");
@@ -441,7 +441,7 @@ fn json_of_a_foreign_recording_steers_no_terminal() {
 }
 
 #[test]
-fn a_fraction_prints_what_it_cannot_tell_apart() {
+fn a_fraction_prints_its_aliases() {
     let place = Place::new("fraction");
     let path = place.store();
     let mut arguments = vec!["plan", "half", "--fraction", "1/2"];
@@ -470,7 +470,7 @@ fn a_fraction_prints_what_it_cannot_tell_apart() {
     assert!(code == 1 && err.contains("no standard design"), "{err}");
 }
 
-/// Each combination once: the effect that is there stands out of the drawing, and noise lies where noise does.
+/// Each combination once: the real effect stands out of the half-normal plot, and noise lies along the line of noise.
 #[test]
 fn effects_without_replicates_are_drawn_against_noise() {
     let place = Place::new("drawn");
@@ -507,7 +507,7 @@ fn effects_without_replicates_are_drawn_against_noise() {
     let drawn = text.split_once("half-normal drawing").unwrap().1;
     let lines: Vec<_> = drawn.lines().skip(1).take(15).collect();
     let column = |line: &str, of: char| line.rfind(of);
-    // The largest effect is beyond the margin, which all others are within.
+    // Margin of error: the largest effect is beyond it, and all others are within.
     assert!(lines[0].trim_start().starts_with("log "), "{text}");
     let margin = column(lines[0], '|').unwrap();
     assert!(column(lines[0], 'o').unwrap() > margin + 20, "{text}");
@@ -519,7 +519,7 @@ fn effects_without_replicates_are_drawn_against_noise() {
     let h = &json["half_normal"];
     let sizes = h["sizes"].as_array().unwrap();
     assert_eq!((sizes.len(), &sizes[0]["factors"]), (15, &"log".into()));
-    // A factor of ten, as half of its logarithm.
+    // Factor of ten, as half of its natural logarithm.
     assert!(
         (sizes[0]["size"].as_f64().unwrap() - 1.15).abs() < 0.1,
         "{h}"

@@ -1,4 +1,4 @@
-//! `nfscope experiment run`: every run of a plan file is made by itself, or fails and is not analysed.
+//! `nfscope experiment run`: every run of a plan file is made, or it fails and is not analysed.
 
 use crate::fixture::recorder::{Place, agent};
 use crate::fixture::said;
@@ -19,7 +19,7 @@ fn ask(place: &Place, words: &[&str]) -> (i32, String, String) {
     said(&command(place, words).output().unwrap())
 }
 
-/// Two factors, each a file with its level; the load writes its process and its levels down.
+/// Plan file of two factors, each of which is a file with its level. Returns its path.
 fn plan(place: &Place, name: &str, load: &str, verify: &str) -> PathBuf {
     let dir = place.0.display();
     let factor = |name: &str, levels: [&str; 2], verify: &str| {
@@ -45,7 +45,7 @@ fn run(place: &Place, file: &Path, url: &str) -> (i32, String, String) {
     ask(place, &["run", file.to_str().unwrap(), "--url", url])
 }
 
-/// The same, while the test goes on.
+/// [`run`] in the background.
 fn started(place: &Place, file: &Path, url: &str, stderr: Stdio) -> Child {
     command(place, &["run", file.to_str().unwrap(), "--url", url])
         .stderr(stderr)
@@ -53,7 +53,7 @@ fn started(place: &Place, file: &Path, url: &str, stderr: Stdio) -> Child {
         .unwrap()
 }
 
-/// A load that notes its process, its run and the levels.
+/// Load that writes its process ID, its run and the levels to a file.
 fn noting(place: &Place) -> String {
     let dir = place.0.display();
     format!(
@@ -70,7 +70,7 @@ fn is_alive(process: &str) -> bool {
     Path::new("/proc").join(process).exists()
 }
 
-/// Waits until this is so; the test's own limit ends one that never is.
+/// Waits until `is` is true, for two minutes at most.
 fn until(what: &str, is: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is() {
@@ -80,10 +80,10 @@ fn until(what: &str, is: impl Fn() -> bool) {
 }
 
 #[test]
-fn every_run_is_made_and_a_failed_one_is_made_again() {
+fn every_run_is_made_and_a_failed_run_is_repeated() {
     let (place, url) = (Place::new("made"), format!("http://{}", agent()));
     let dir = place.0.display().to_string();
-    // The separate log cannot be set at first.
+    // Level `slog` fails its verification until the file `allowed` exists.
     let allowed = format!(" && {{ ! grep -q slog {dir}/log || test -e {dir}/allowed; }}");
     let file = plan(&place, "slog", &noting(&place), &allowed);
     let (code, _, err) = run(&place, &file, &url);
@@ -103,7 +103,7 @@ fn every_run_is_made_and_a_failed_one_is_made_again() {
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("`slog`: 2 of 4 runs are recorded"), "{err}");
     assert!(err.contains("all 4 runs are recorded"), "{err}");
-    // Each run had a load with its levels, set before it began and ended with it.
+    // Loads: each run had one, begun after its levels were set and ended with the run.
     let loads = loads(&place);
     let mut runs = Vec::new();
     for of in loads.chunks(2) {
@@ -118,14 +118,14 @@ fn every_run_is_made_and_a_failed_one_is_made_again() {
     assert_eq!(runs, ["1", "2", "3", "4"]);
     let (code, out, err) = ask(&place, &["analyse", "slog", "--metric", "write:mean"]);
     assert!(code == 0 && out.contains("log"), "{out}{err}");
-    // Another plan of this name takes no runs of this one.
+    // Other plan with the same name: the runs of this one are not its runs.
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("seed = 3", "seed = 4")).unwrap();
     let (code, _, err) = run(&place, &file, &url);
     assert!(code == 1 && err.contains("has another plan than"), "{err}");
 }
 
-/// Levels that change during the recording, and loads that end: what was recorded is not what the plan says.
+/// Levels that change during the recording, and loads that end: the recording is not of the plan's levels.
 #[test]
 fn a_run_that_was_not_as_planned_is_not_analysed() {
     let (place, url) = (Place::new("unplanned"), format!("http://{}", agent()));
@@ -137,7 +137,7 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
         let (_, out, _) = said(&c.output().unwrap());
         out
     };
-    // The note of a run that is being recorded.
+    // File of a run that is being recorded.
     let experiments = place.store().parent().unwrap().join("experiments");
     let recording = |name: &str| {
         let note = experiments.join(format!("{name}.run"));
@@ -164,7 +164,7 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
     let (code, _, err) = run(&place, &ended, &url);
     assert!(code == 1 && err.contains("the load ended early"), "{err}");
     assert!(!baselines().contains("ended-"), "{}", baselines());
-    // With another load they are made anew.
+    // Runs are made again with another load.
     let repaired = plan(&place, "ended", "exec sleep 1000", "");
     let (code, _, err) = run(&place, &repaired, &url);
     assert!(
@@ -175,13 +175,13 @@ fn a_run_that_was_not_as_planned_is_not_analysed() {
     assert!(code == 1 && err.contains("is no plan"), "{err}");
 }
 
-/// No other run is made before what a failed one has recorded is gone: nothing else would tell it from a good one.
+/// No other run is made before the recording of a failed one is removed: nothing else would distinguish it from a good one.
 #[test]
 fn a_recording_that_cannot_be_removed_is_never_a_run() {
     let (place, url) = (Place::new("unremoved"), format!("http://{}", agent()));
     let dir = place.0.display().to_string();
     let db = place.store().display().to_string();
-    // The verify after the first recording fails, and leaves no store to remove from.
+    // Verification after the first recording: it fails, and moves the store away.
     let taken =
         format!(" && {{ ! test -f {db} || {{ mv {db} {dir}/away; mkdir {db}; false; }}; }}");
     let file = plan(&place, "unremoved", &noting(&place), &taken);
@@ -224,7 +224,7 @@ fn one_call_at_a_time_runs_an_experiment() {
     );
 }
 
-/// Told before anything is set.
+/// Refused before anything is set.
 #[test]
 fn a_plan_that_cannot_be_recorded_sets_nothing() {
     let (place, url) = (Place::new("unrecordable"), format!("http://{}", agent()));
@@ -247,13 +247,13 @@ fn a_plan_that_cannot_be_recorded_sets_nothing() {
     assert!(!place.0.join("log").exists() && loads(&place).is_empty());
 }
 
-/// Killed without a word: its load ends with it, and the next call goes on where it was.
+/// SIGKILL: the load ends with the program, and the next call continues.
 #[test]
-fn it_goes_on_after_a_crash() {
+fn an_experiment_continues_after_sigkill() {
     let (place, url) = (Place::new("crash"), format!("http://{}", agent()));
     let file = plan(&place, "long", &noting(&place), "");
     let mut first = started(&place, &file, &url, Stdio::null());
-    // In the second run.
+    // Kill during the second run.
     until("a second load", || loads(&place).len() >= 3);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -283,9 +283,9 @@ fn a_signal_ends_load_and_recording() {
     assert!(!is_alive(&process), "{err}");
 }
 
-/// Levels are set once each, nothing is recorded, and everything that would fail is told at once.
+/// A check sets each level once, records nothing, and reports everything that would fail at once.
 #[test]
-fn a_check_tells_what_would_fail() {
+fn a_check_reports_all_that_would_fail() {
     let (place, url) = (Place::new("checked"), format!("http://{}", agent()));
     let check = |file: &Path| {
         let words = [
@@ -305,14 +305,14 @@ fn a_check_tells_what_would_fail() {
         err.contains("every level can be set; 4 runs take about ") && err.contains("operations in"),
         "{err}"
     );
-    // Two runs with opposite levels, with a load each.
+    // Two runs with opposite levels, each with a load.
     let loads_of = loads(&place);
     assert_eq!(loads_of.len(), 4, "{loads_of:?}");
     assert_ne!(loads_of[1], loads_of[3]);
     assert!(!place.store().exists(), "{err}");
     let (_, out, _) = ask(&place, &["list"]);
     assert_eq!(out, "");
-    // A level that cannot be set, a verify that accepts anything, a load that ends, and no operations.
+    // Level that cannot be set, verification that accepts anything, load that ends, and no operations.
     let text = fs::read_to_string(&file).unwrap();
     let wrong = |from: &str, to: &str, why: &[&str]| {
         let changed = text.replace(from, to);
@@ -356,7 +356,7 @@ fn a_check_tells_what_would_fail() {
     );
 }
 
-/// A run with too few operations is no run, whoever records it.
+/// A run with too few operations is removed, by `run` and by `record`.
 #[test]
 fn a_run_without_enough_operations_has_failed() {
     let (place, url) = (Place::new("idle"), format!("http://{}", agent()));
@@ -397,16 +397,17 @@ fn a_run_without_enough_operations_has_failed() {
     assert_eq!(code, 0, "{err}");
 }
 
-/// The load prints megabytes per second, twice as many with a separate log; what it prints while it warms up does not count. Then a
-/// fold-over and replicates continue the plan, and the same file makes their runs.
+/// The load prints megabytes per second, twice as many with a separate log. Output during the warm-up does not count. Then a fold-over and
+/// replicates extend the plan, and the same file makes their runs.
 #[test]
-fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
+fn a_number_of_the_load_is_a_response_and_plans_are_extended() {
     let (place, url) = (Place::new("numbers"), format!("http://{}", agent()));
     let dir = place.0.display();
     let load = format!(
         "echo bw=9999MiB/s; if grep -q slog {dir}/log; then bw=200; else bw=100; fi; while :; do echo bw=$bw.0MiB/s; echo >{dir}/said; sleep 0.1; done"
     );
-    // The first verify comes before the load. Each later one waits for a line of it: one before the recording, and one within it.
+    // Verifications: the first one comes before the load. Each later one waits for a line of it: one before the recording, and one within
+    // it.
     let verify = format!(
         " && if test -e {dir}/set; then rm {dir}/set; else rm -f {dir}/said; until test -e {dir}/said; do sleep 0.1; done; fi"
     );
@@ -440,7 +441,7 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
         code == 1 && err.contains("has no iops of the load; known are load:mbs"),
         "{err}"
     );
-    // A row of a comparison, and one that is misspelled.
+    // Response that is a row of a comparison, and one that is misspelled.
     let (code, out, err) = analyse(&["--response", "write 4.2 mean", "--metric", "write:rate"]);
     assert!(
         code == 0 && out.contains("mbs: WRITE 4.2 mean"),
@@ -451,7 +452,6 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
         code == 1 && err.contains("did you mean \"write 4.2 mean\"?"),
         "{err}"
     );
-    // More runs of the same plan.
     let (code, _, err) = ask(&place, &["plan", "mbs", "--add-foldover"]);
     assert!(
         code == 1 && err.contains("has no combination that `mbs` has not; fix:"),
@@ -483,13 +483,13 @@ fn a_number_that_the_load_prints_is_a_response_and_plans_go_on() {
     );
 }
 
-/// A campaign of a command: rounds until the intervals are narrow, then the table, and the same figures in every format.
+/// Campaign of a command: rounds until the intervals are narrow, then the table, and the same figures in every format.
 #[test]
-fn a_campaign_measures_what_its_command_prints() {
+fn a_campaign_repeats_its_command_until_the_interval_is_narrow() {
     let place = Place::new("campaign");
     let dir = place.0.display().to_string();
     let file = place.0.join("four.toml");
-    // The number of the run scatters as if by chance.
+    // Scatter from the number of the run, which looks random.
     let text = format!(
         r#"name = "four"
         replicates = 2
@@ -525,7 +525,7 @@ fn a_campaign_measures_what_its_command_prints() {
     );
     let (code, out, err) = call("run");
     assert_eq!(code, 0, "{out}{err}");
-    // An interval is believed after 13 rounds at the earliest.
+    // Smallest number of rounds for an interval: 13.
     let rounds: usize = (1..=60)
         .find(|n| out.contains(&format!("by processes, {n} rounds")))
         .unwrap();
@@ -547,7 +547,7 @@ fn a_campaign_measures_what_its_command_prints() {
     let rows = t["responses"][0]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &t["comparisons"]), (2, &1.into()));
     let (low, high) = (&rows[1]["interval"][0], &rows[1]["interval"][1]);
-    // Of 1000, 2000 and 5000 each 300 more, beside 165 of the scatter.
+    // Expected ratio: 300 more at 1000, 2000 and 5000 each, with a mean scatter of 165.
     let truth =
         (1.0 / 3.0) * ((1465f64 / 1165.0).ln() + (2465f64 / 2165.0).ln() + (5465f64 / 5165.0).ln());
     assert!(
@@ -558,13 +558,13 @@ fn a_campaign_measures_what_its_command_prints() {
     assert_eq!(csv.lines().count(), 7, "{csv}");
     let (_, markdown, _) = ask(&place, &[&table[..], &["--markdown"]].concat());
     assert!(markdown.contains("| version=41 * |"), "{markdown}");
-    // Levels of any number have an analysis of their own, and so does each interaction.
+    // Analysis of a factor with three levels: each of them has a row.
     let (code, out, err) = ask(&place, &["analyse", "four", "--response", "load:mbs"]);
     assert!(
         code == 0 && out.contains("processes *") && out.contains("processes=5 *"),
         "{out}{err}"
     );
-    // Another column than there is.
+    // Column that is no factor.
     let wrong = [
         "table",
         "four",
@@ -578,7 +578,7 @@ fn a_campaign_measures_what_its_command_prints() {
         code == 1 && err.contains("has no factor nconnect; fix: name version, processes"),
         "{err}"
     );
-    // A command that prints nothing makes no run.
+    // Command that prints nothing: no run.
     fs::write(
         &file,
         text.replace("echo mbs=", "echo sbm=")

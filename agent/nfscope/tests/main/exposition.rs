@@ -19,7 +19,7 @@ fn text(format: Format) -> String {
 }
 
 #[test]
-fn classic_text() {
+fn classic_text_is_the_golden_file() {
     let text = text(Format::Plain);
     golden("metrics.txt", &text);
     assert!(!text.contains("# EOF") && !text.contains("# UNIT"));
@@ -27,7 +27,7 @@ fn classic_text() {
 }
 
 #[test]
-fn openmetrics_text() {
+fn openmetrics_text_is_the_golden_file() {
     let text = text(Format::OpenMetrics);
     golden("metrics.openmetrics.txt", &text);
     assert!(text.ends_with("# EOF\n"));
@@ -38,7 +38,7 @@ fn openmetrics_text() {
 }
 
 #[test]
-fn protobuf_has_both_faces_of_every_histogram() {
+fn protobuf_has_classic_and_native_buckets_of_every_histogram() {
     let snapshot = described();
     let bytes = encode(&snapshot, Format::Protobuf).unwrap();
     let mut rest = bytes.as_slice();
@@ -50,7 +50,7 @@ fn protobuf_has_both_faces_of_every_histogram() {
     let expected: Vec<_> = snapshot.filled().map(|(i, _)| i.name).collect();
     assert_eq!(names, expected);
     for (f, (info, series)) in families.iter().zip(snapshot.filled()) {
-        // The one histogram by version that has no value.
+        // Empty histogram of an operation that no client uses: left out of the exposition.
         let series = series.iter().filter(|s| *s.labels != ["3", "lookup"]);
         let series: Vec<_> = series.collect();
         assert_eq!(f.metric.len(), series.len(), "{}", f.name);
@@ -66,7 +66,7 @@ fn protobuf_has_both_faces_of_every_histogram() {
                     assert_eq!(p.sample_sum, h.sum);
                     assert_eq!(p.bucket.last().unwrap().cumulative_count, h.count());
                     assert_eq!(p.schema, i32::from(h.scheme.schema));
-                    // Halves of a bucket are one again.
+                    // Halves of a bucket that is split at a power of ten are one bucket of the native histogram.
                     let plain = h.undivided();
                     let used = plain.counts.iter().skip(1).filter(|n| **n > 0).count();
                     let told = p.positive_delta.iter().scan(0, |one, d| {
@@ -91,7 +91,7 @@ fn protobuf_has_both_faces_of_every_histogram() {
 }
 
 #[test]
-fn a_host_that_measures_nothing_still_says_what_runs() {
+fn a_host_without_measurements_exposes_its_build() {
     let mut s = Snapshot::default();
     describe(&mut s, Duration::ZERO);
     assert_eq!(
@@ -114,7 +114,6 @@ fn the_reference_page_is_the_table_in_the_code() {
     golden("../../../../docs/metrics.md", &page);
 }
 
-/// The samples of a scrape: all lines but comments.
 fn samples(s: Snapshot, format: Format) -> Vec<String> {
     let text = String::from_utf8(encode(&Arc::new(s), format).unwrap()).unwrap();
     let samples = text.lines().filter(|l| !l.starts_with('#'));
@@ -148,7 +147,7 @@ fn a_scrape_of_a_large_server_stays_small() {
     }
 }
 
-/// An objective is a count of what took at most so long: exact on the edge, and a nanosecond above it.
+/// Objectives count the values up to an edge: exact at the edge, and a nanosecond above it.
 #[test]
 fn objectives_are_counted_exactly() {
     let edges = [0.001, 0.01, 0.1, 1.0];
@@ -188,7 +187,7 @@ fn objectives_are_counted_exactly() {
     }
 }
 
-/// Disks have a rate and a mean in text; whoever wants more asks for native histograms.
+/// Disks have a rate and a mean in text formats. Their distribution is in native histograms.
 #[test]
 fn disks_are_summaries_in_text() {
     for format in [Format::Plain, Format::OpenMetrics] {

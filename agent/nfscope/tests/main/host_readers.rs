@@ -1,10 +1,10 @@
-//! Readers of the host: none takes its tables for UTF-8, and none drops an error.
+//! Readers of the host: none assumes that its tables are UTF-8, and none drops an error.
 
 use crate::fixture::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Calls that read without noting a failure, or only UTF-8. `host_table` and `bounded` have them for all others.
+/// Calls that drop a failure, or accept UTF-8 only. `host_table` and `bounded` have them on behalf of all others.
 const FORBIDDEN: [&str; 4] = [
     "read_to_string(",
     "fs::read(",
@@ -12,7 +12,7 @@ const FORBIDDEN: [&str; 4] = [
     "File::open(",
 ];
 
-/// Files of the source that may have them, each with the reason.
+/// Files of the source that may have these calls, each with the reason.
 const MAY: [(&str, &str); 4] = [
     ("host_table.rs", "counts failures"),
     ("bounded.rs", "hands failures to its caller"),
@@ -48,7 +48,7 @@ fn statements(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_source_reads_the_host_by_way_of_what_counts_failures() {
+fn the_source_reads_the_host_through_readers_that_count_failures() {
     let source = root().join("agent/source/src");
     let mut all = Vec::new();
     files(&source, &mut all);
@@ -56,7 +56,7 @@ fn the_source_reads_the_host_by_way_of_what_counts_failures() {
     let mut wrong = Vec::new();
     for path in all {
         let name = path.strip_prefix(&source).unwrap();
-        // Scripts and tools of illumos print frames, which tell errors.
+        // Scripts and tools of illumos print frames, which report errors.
         if name.starts_with("illumos") || MAY.iter().any(|(file, _)| name == Path::new(file)) {
             continue;
         }
@@ -74,7 +74,7 @@ fn the_source_reads_the_host_by_way_of_what_counts_failures() {
 }
 
 #[test]
-fn nobody_takes_tables_of_the_host_for_utf8() {
+fn tables_of_the_host_are_not_read_as_utf8() {
     let mut all = Vec::new();
     for entry in fs::read_dir(root().join("agent")).unwrap() {
         files(&entry.unwrap().path().join("src"), &mut all);

@@ -1,13 +1,13 @@
-//! Layers: dependencies between crates run one way. cargo keeps them free of circles. This table says which crate may use which
-//! other, and which libraries. An edge that is not listed fails.
+//! Layers: dependencies between crates run one way, and cargo refuses cycles. This table lists the crates and the libraries that each crate
+//! may use. An edge that is not listed fails.
 
 use crate::fixture::root;
 use std::collections::BTreeSet;
 use std::fs;
 use toml::Table;
 
-/// Crates by folder, lowest layer first, each with those of ours that it may use.
-const CRATES: [(&str, &[&str]); 16] = [
+/// Crates by folder, lowest layer first, each with the crates of this workspace that it may use.
+const CRATES: [(&str, &[&str]); 17] = [
     ("probes", &[]),
     ("agent/model", &[]),
     ("agent/text", &["nfscope-model"]),
@@ -22,8 +22,9 @@ const CRATES: [(&str, &[&str]); 16] = [
         "agent/baseline",
         &["nfscope-model", "nfscope-stats", "nfscope-text"],
     ),
-    // For tests of the crates below this line.
+    // Test support of the crates below this line.
     ("agent/example", &["nfscope-model", "nfscope-source"]),
+    ("agent/trace", &["nfscope-model", "nfscope-text"]),
     (
         "agent/api",
         &[
@@ -89,11 +90,13 @@ const CRATES: [(&str, &[&str]); 16] = [
             "nfscope-source",
             "nfscope-stats",
             "nfscope-text",
+            "nfscope-trace",
             "nfscope-tui",
             "nfscope-whatif",
         ],
     ),
-    // The program is run, not linked. Of the probes, measurements give it some without a feature.
+    // Tests in virtual machines: they run the program of nfscope and do not link it. They link the probes, because measurements load some
+    // of them without a feature.
     (
         "tests",
         &[
@@ -105,8 +108,9 @@ const CRATES: [(&str, &[&str]); 16] = [
     ),
 ];
 
-/// Libraries that only these crates may use: what meets the kernel, the database, the command line, HTTP and the terminal.
-const LIBRARIES: [(&str, &[&str]); 21] = [
+/// Libraries for the kernel, the database, the command line, HTTP and the terminal, each with the only crates that may use it.
+const LIBRARIES: [(&str, &[&str]); 22] = [
+    ("parquet", &["agent/trace"]),
     ("libbpf-rs", &["agent/source", "probes"]),
     ("landlock", &["agent/source"]),
     ("seccompiler", &["agent/source"]),
@@ -145,7 +149,7 @@ const LIBRARIES: [(&str, &[&str]); 21] = [
 /// Crates with unsafe code: system calls of BPF and perf, bytes of maps as values, and C that the tests call.
 const UNSAFE: [&str; 2] = ["agent/source", "probes"];
 
-/// Names in the tables of dependencies of a crate, of every target; without those of its tests.
+/// Names of the dependencies of a crate on every target, without those of its tests.
 fn dependencies(folder: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
     let manifest: Table = text.parse().unwrap();
@@ -161,7 +165,7 @@ fn dependencies(folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn crates_use_only_what_is_below_them() {
+fn crates_use_only_listed_crates_and_libraries() {
     let ours: BTreeSet<_> = CRATES.iter().flat_map(|(_, below)| below.iter()).collect();
     for (folder, allowed) in CRATES {
         for name in dependencies(folder) {
@@ -180,7 +184,7 @@ fn crates_use_only_what_is_below_them() {
 }
 
 #[test]
-fn every_crate_is_listed() {
+fn every_crate_of_the_workspace_has_a_layer() {
     let text = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let manifest: Table = text.parse().unwrap();
     let members = manifest["workspace"]["members"].as_array().unwrap();
@@ -189,7 +193,7 @@ fn every_crate_is_listed() {
 }
 
 #[test]
-fn unsafe_code_is_where_it_is_needed() {
+fn only_listed_crates_have_unsafe_code() {
     for (folder, _) in CRATES.iter().filter(|(f, _)| !UNSAFE.contains(f)) {
         for start in ["src/lib.rs", "src/main.rs"] {
             let Ok(text) = fs::read_to_string(root().join(folder).join(start)) else {

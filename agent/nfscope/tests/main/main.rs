@@ -1,5 +1,5 @@
-//! Everything of this crate that is tested from outside: the commands, the pages, the screen. One program, so that it is linked
-//! once; what measures this process or changes it has programs of its own.
+//! Tests of this crate from outside: commands, pages and the screen. They are one program, so that it is linked once. Tests that measure or
+//! change their process are programs of their own.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod agreement;
@@ -47,6 +47,7 @@ mod stream;
 mod stuck_cli;
 mod table;
 mod terminal;
+mod trace_study;
 mod undecided;
 mod verdicts;
 mod what_if;

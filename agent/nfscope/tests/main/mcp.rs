@@ -1,4 +1,4 @@
-//! `nfscope mcp` as an assistant has it: the program, lines in and lines out, beside an agent in this process.
+//! `nfscope mcp` as an assistant uses it: the program with its standard input and output, and an agent in the process of the test.
 
 use crate::fixture::Fake;
 use crate::fixture::recorder::Place;
@@ -77,7 +77,7 @@ impl Session {
             if answer["id"] == id {
                 return answer;
             }
-            // An error of a request whose number is not known has no number.
+            // Error of a request whose ID could not be read: it has no ID.
             assert!(answer["error"]["code"].is_i64(), "{answer}");
         }
     }
@@ -94,7 +94,7 @@ impl Session {
         (result["isError"] == true, text)
     }
 
-    /// Nothing more to ask: the rest of what it says, after which it ends by itself.
+    /// Closes standard input, and returns the rest of the output. The program must end with success.
     fn end(mut self) -> String {
         drop(self.to.take());
         let mut rest = String::new();
@@ -105,7 +105,7 @@ impl Session {
 }
 
 #[test]
-fn an_assistant_finds_tools_and_pages_and_gets_answers() {
+fn an_assistant_lists_and_uses_tools_and_pages() {
     let url = format!("http://{}", attached(Fake::new()));
     let mut s = Session::greeted(&url);
     assert_eq!(s.ask(2, "ping", json!({}))["result"], json!({}));
@@ -145,7 +145,7 @@ fn an_assistant_finds_tools_and_pages_and_gets_answers() {
         !wrong && doctor.contains("\"rule\":\"threads\""),
         "{doctor}"
     );
-    // No recording, and said so. A name is no flag.
+    // Name of a recording that looks like a flag: it is not parsed as one.
     let (wrong, why) = s.call("compare", json!({"before": "--help", "after": "b"}));
     assert!(wrong && !why.contains("Usage"), "{why}");
     let pages = s.ask(4, "resources/list", json!({}));
@@ -157,10 +157,9 @@ fn an_assistant_finds_tools_and_pages_and_gets_answers() {
     assert_eq!(s.end(), "");
 }
 
-/// Lines that are no JSON, and those that are too long, have no answer; wrong requests have an error. The next one finds the session as
-/// it was.
+/// Lines that are no JSON or too long have no response; wrong requests have an error. The session goes on after each of them.
 #[test]
-fn hostile_input_ends_nothing() {
+fn hostile_input_does_not_end_the_session() {
     let url = format!("http://{}", attached(Fake::new()));
     let mut s = Session::greeted(&url);
     let hostile: [Vec<u8>; 9] = [
@@ -200,7 +199,7 @@ fn hostile_input_ends_nothing() {
         ("diagnose", json!({"seconds": 1e18})),
         ("diagnose", json!({"seconds": 2, "x": 1})),
         ("what_if", json!({"recording": "a\u{0}b"})),
-        // A value is never a flag, and never a shell's.
+        // Values are never parsed as flags, and reach no shell.
         ("who", json!({"by": "--url=http://x", "seconds": 1})),
         ("who", json!({"by": "op; reboot", "seconds": 1})),
         ("compare", json!({"before": "--html=/tmp/x", "after": "b"})),
@@ -208,7 +207,7 @@ fn hostile_input_ends_nothing() {
         let (wrong, why) = s.call(tool, arguments.clone());
         assert!(wrong && !why.is_empty(), "{tool} {arguments}: {why}");
     }
-    // Answers to nothing, cancellations of calls that were never made, and empty lines have no answer.
+    // Responses without a request, cancellations of unknown calls, and empty lines have no response.
     for line in [
         r#"{"jsonrpc":"2.0","id":8,"result":{}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
@@ -222,9 +221,9 @@ fn hostile_input_ends_nothing() {
     s.end();
 }
 
-/// Messages before `initialize` that are no requests have no answer, and requests an error. The session then begins as ever.
+/// Messages before `initialize` that are no requests have no response, and requests have an error. The session then begins as usual.
 #[test]
-fn messages_before_the_session_end_nothing() {
+fn messages_before_initialize_do_not_end_the_program() {
     let url = format!("http://{}", attached(Fake::new()));
     let early = [
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
@@ -248,15 +247,15 @@ fn messages_before_the_session_end_nothing() {
     s.end();
 }
 
-/// An assistant may go before the session began.
+/// Standard input may end before the session begins.
 #[test]
-fn a_session_that_never_began_ends_well() {
+fn the_end_of_input_before_initialize_is_a_success() {
     assert_eq!(Session::with("http://127.0.0.1:1").end(), "");
 }
 
-/// A call that watches for minutes keeps no other waiting, can be cancelled, and no more than four are under way.
+/// A call that observes for minutes blocks no other one and can be cancelled. At most four calls are under way.
 #[test]
-fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
+fn calls_run_in_parallel_up_to_a_limit_and_can_be_cancelled() {
     let url = format!("http://{}", attached(Fake::new()));
     let mut s = Session::greeted(&url);
     let watch = |id: u64| {
@@ -277,15 +276,15 @@ fn calls_go_on_beside_each_other_and_end_when_they_are_cancelled() {
         let told = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
         s.send(told.to_string().as_bytes());
     }
-    // Three of four places are free again, and the end waits for no call.
+    // Three of four slots are free again, and the end waits for no call.
     let (wrong, doctor) = s.call("doctor", json!({}));
     assert!(!wrong, "{doctor}");
     s.end();
 }
 
-/// A store of an older release is brought forward by commands that write, and never by an assistant's questions.
+/// Store of an older release: commands that write upgrade it, and tools of an assistant do not.
 #[test]
-fn questions_about_recordings_leave_the_store_as_it_is() {
+fn tools_about_recordings_do_not_upgrade_the_store() {
     let place = Place::new("mcp-store");
     let path = place.store();
     let mut store = Store::create(&path).unwrap();
@@ -314,7 +313,7 @@ fn questions_about_recordings_leave_the_store_as_it_is() {
 }
 
 #[test]
-fn without_an_agent_a_tool_says_so_and_attaches_nothing() {
+fn a_tool_without_an_agent_reports_that_and_attaches_nothing() {
     let mut s = Session::greeted("http://127.0.0.1:1");
     for tool in ["findings", "diagnose", "operations", "stuck", "what_if"] {
         let (wrong, why) = s.call(tool, json!({}));

@@ -1,4 +1,4 @@
-//! Like with like: totals of another mix of work, READs of other sizes, WRITEs of other stabilities.
+//! Comparisons of totals with another mix of operations, of READs with other sizes, and of WRITEs with other stabilities.
 
 use crate::fixture::recordings::{
     DISKS, FLASH, compare_all, compare_two, counting, recording, writes,
@@ -11,7 +11,7 @@ use nfscope_model::family as f;
 
 const P99: Quantity = Quantity::Quantile { percent: 99 };
 
-/// No operation became slower, and the total of all did: that is another mix, and no verdict.
+/// No operation became slower, and the total of all did: the mix is another one, and there is no verdict.
 #[test]
 fn a_total_is_not_worse_where_only_the_mix_changed() {
     for (a, b) in [(0.03, 0.1), (0.1, 0.03), (0.005, 0.02), (0.3, 0.6)] {
@@ -32,7 +32,7 @@ fn a_total_is_not_worse_where_only_the_mix_changed() {
     let c = compare_two(&share(1, 0.03, 1.0), &share(2, 0.1, 1.0));
     let said = "WRITE 3 was 3.0 % of the operations before, 10.0 % after";
     assert!(c.headline.contains(said), "{}", c.headline);
-    // A slower server is found if the mix is the same, and if it is slower by more than the mix explains.
+    // Slower server: found if the mix is the same, and if it is slower by more than the mix explains.
     let c = compare_two(&share(3, 0.03, 1.0), &share(4, 0.03, 2.0));
     assert_eq!(
         row(&c, is_requests, &Quantity::Mean).verdict,
@@ -47,7 +47,7 @@ fn a_total_is_not_worse_where_only_the_mix_changed() {
     assert_eq!(row(&c, is_op("write"), &P99).verdict, Verdict::Worse);
 }
 
-/// Waits for a log are a total over operations, too; so are the operations of a COMPOUND, the sizes of READs, and stabilities.
+/// Waits for a log are a total over operations, too. Sizes of READs and stabilities of WRITEs are a mix as well.
 #[test]
 fn other_totals_follow_their_mix_as_well() {
     let logs = |seed, commits: f64| {
@@ -93,7 +93,7 @@ fn other_totals_follow_their_mix_as_well() {
         row(&c, is_requests, &Quantity::Mean).verdict,
         Verdict::NotComparable
     );
-    // Smaller READs that take three times as long are slower whatever their size explains.
+    // Smaller READs that take three times as long are slower, whatever their size explains.
     let c = compare_two(&sized(3, 65536.0, 2e-3), &sized(4, 4096.0, 6e-3));
     assert_eq!(
         row(&c, is_op("read"), &Quantity::Mean).verdict,
@@ -142,7 +142,7 @@ fn every_operation_explains_its_part_of_a_request() {
             assert!(why.contains("READs") && why.contains("WRITEs"), "{why}");
         }
     }
-    // A server that became slower by more than any size explains is found.
+    // Slower server by more than any size explains: found.
     let names = ["read", "write"];
     let c = compare_two(
         &of(3, names, [4096.0, 4096.0], [1e-3, 4e-3]),
@@ -161,7 +161,7 @@ fn three(seed: u64, part: f64, slower: f64) -> Vec<nfscope_baseline::recording::
     (0..3).map(|i| share(seed + i, part, slower)).collect()
 }
 
-/// WRITEs from 3 to 10 % of the operations, both latencies as before: one recording a side, and three.
+/// WRITEs grow from 3 to 10 % of the operations, and both latencies stay: one recording a side, and three.
 #[test]
 fn a_total_is_shown_at_one_mix_as_well() {
     let (before, after) = (three(1, 0.03, 1.0), three(11, 0.1, 1.0));
@@ -179,11 +179,11 @@ fn a_total_is_shown_at_one_mix_as_well() {
         assert!((0.95..1.05).contains(&value), "{one}");
         let verdict = one["verdict"].as_str().unwrap();
         assert!(verdict != "worse" && verdict != "better", "{one}");
-        // Both figures are in the table, one under the other.
+        // Table: it has both figures, one below the other.
         let out = text::render(&c, false);
         assert!(out.contains("  mean at one mix "), "{out}");
     }
-    // A server that is slower by 30 % beside another mix is found, and its total has no verdict of its own.
+    // Server that is slower by 30 % with another mix: found, and its total has no verdict of its own.
     let slower = three(21, 0.1, 1.3);
     let c = compare_all(&before, &slower, &Options::default());
     let json = serde_json::to_value(&c).unwrap();
@@ -195,14 +195,14 @@ fn a_total_is_shown_at_one_mix_as_well() {
         rows(&json, "requests", "mean")[0]["verdict"],
         "not_comparable"
     );
-    // Equal mixes have one figure, which has the verdict.
+    // Equal mixes: one figure, which has the verdict.
     let c = compare_all(&before, &three(31, 0.03, 1.3), &Options::default());
     let json = serde_json::to_value(&c).unwrap();
     assert_eq!(rows(&json, "requests", "mean_at_one_mix").len(), 0);
     assert_eq!(rows(&json, "requests", "mean")[0]["verdict"], "worse");
 }
 
-/// A mix that moves from recording to recording makes no total worse: no verdict on an unchanged server, in as many as chance allows.
+/// Mixes that differ from recording to recording make no total worse: an unchanged server gets verdicts no more often than chance allows.
 #[test]
 fn mixes_that_differ_by_chance_have_no_verdict() {
     let (mut wrong, tries) = (0, 40);
@@ -219,7 +219,7 @@ fn mixes_that_differ_by_chance_have_no_verdict() {
         wrong += usize::from(c.rows.iter().any(|r| judged(r.verdict)));
     }
     println!("{wrong} of {tries} unchanged servers with mixes that move have a verdict");
-    // Forty comparisons with a chance of 5 % each have more than 7 once in a thousand times.
+    // Binomial bound: forty comparisons with a chance of 5 % each have more than 7 verdicts once in a thousand times.
     assert!(wrong <= 7, "{wrong}");
 }
 
@@ -244,11 +244,11 @@ fn a_small_difference_in_size_explains_a_small_change() {
             .any(|w| w.text.contains("mean size of READs"))
     };
     assert!(told(&c), "{:?}", c.caveats);
-    // A longer time than the size explains is a change.
+    // Longer time than the size explains: a change.
     let c = compare_two(&sized(3, 65536.0, 1.0), &sized(4, 74000.0, 1.5));
     let mean = row(&c, is_op("read"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
-    // Sizes that explain nothing of the change are no caveat.
+    // Sizes that explain nothing of the change: no caveat.
     let c = compare_two(&sized(5, 65536.0, 1.0), &sized(6, 65540.0, 1.5));
     assert!(!told(&c), "{:?}", c.caveats);
 }
@@ -280,17 +280,17 @@ fn a_few_stable_writes_more_explain_a_longer_mean() {
         "{:?}",
         c.caveats
     );
-    // None before: the side with both tells how long stable WRITEs take.
+    // Stable WRITEs on one side only: that side has the time that they take.
     let c = compare_two(&of(3, 0.0, 1.0), &of(4, 0.01, 1.0));
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::NotComparable, "{mean:?}");
-    // Five times as long is more than as few of them explain.
+    // Mean that is five times as long: more than these few stable WRITEs explain.
     let c = compare_two(&of(5, 0.005, 1.0), &of(6, 0.006, 5.0));
     let mean = row(&c, is_op("write"), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
 }
 
-/// Quantiles of requests and of waits for a log are those of one mix. Beside another mix they have no verdict, however much they changed, and
+/// Quantiles of requests and of waits for a log are those of one mix. With another mix they have no verdict, however much they changed, and
 /// the mean at one mix has it.
 #[test]
 fn quantiles_of_a_total_are_not_judged_beside_another_mix() {
@@ -356,7 +356,8 @@ fn quantiles_of_a_total_are_not_judged_beside_another_mix() {
 #[test]
 fn other_work_explains_the_wait_for_a_thread_by_the_utilization() {
     let threads = 8.0;
-    // A second's operations in so many hundredths of it.
+    // Windows of ten seconds with 1000 operations, 8 threads that are busy for `utilization` of the time, and waits of `wait` seconds for a
+    // thread.
     let of = |seed, writes: f64, utilization: f64, wait: f64| {
         let parts = [
             ("3", "write", writes, 10e-3, 0.0),
@@ -369,18 +370,18 @@ fn other_work_explains_the_wait_for_a_thread_by_the_utilization() {
     };
     let is_queue = |s: &Subject| *s == Subject::Queue;
     let verdict = |more: f64, utilization: f64, longer: f64| {
-        // A tenth of the operations are WRITEs, which have 10 of 19 ms of all work.
+        // Share of the work: a tenth of the operations are WRITEs, which have 10 of 19 ms.
         let work = 1.0 + 9.0 * (more - 1.0) * 0.1 / 1.9;
         let before = of(1, 100.0, utilization, 1e-3);
         let after = of(2, 100.0 * more, utilization * work, 1e-3 * longer);
         row(&compare_two(&before, &after), is_queue, &Quantity::Mean).verdict
     };
-    // A fifth more WRITEs are a tenth more work: at 85 % the wait may be 2.7 times as long, and at 20 % twice.
+    // Wait that the work explains: a fifth more WRITEs are a tenth more work. At 85 % the wait may be 2.7 times as long, and at 20 % twice.
     for (utilization, explained, beyond) in [(0.85, 2.0, 8.0), (0.2, 1.3, 4.0)] {
         assert_eq!(verdict(1.2, utilization, explained), Verdict::NotComparable);
         assert_eq!(verdict(1.2, utilization, beyond), Verdict::Worse);
     }
-    // At the limit other work explains any wait, and equal work none.
+    // Full utilization: other work explains any wait, and equal work none.
     assert_eq!(verdict(1.2, 0.98, 30.0), Verdict::NotComparable);
     assert_eq!(verdict(1.0, 0.98, 3.0), Verdict::Worse);
 }

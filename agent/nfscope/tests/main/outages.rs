@@ -1,4 +1,4 @@
-//! Recordings with holes: an outage between two changes, sides without a common hour, calls that nobody answered.
+//! Recordings with holes: an outage between two changes, sides without a common hour, calls without a reply.
 
 use crate::fixture::recordings::{
     DISKS, by_the_hour, compare_two, counting, recording, series_set, writes,
@@ -15,7 +15,7 @@ fn on_grid(r: &Recording, grid: Grid) -> SeriesSet {
     SeriesSet::on_grid(r.metadata.clone(), r.series.clone(), grid, windows).unwrap()
 }
 
-/// Twelve hours with WRITEs of 5 ms until five, and of this many from seven on.
+/// Recording of twelve hours in windows of 30 s: WRITEs of 5 ms in the first half, and of `then` seconds in the second.
 fn twelve_hours(seed: u64, then: f64) -> Recording {
     by_the_hour(
         "day",
@@ -28,10 +28,10 @@ fn twelve_hours(seed: u64, then: f64) -> Recording {
     )
 }
 
-/// From five to seven o'clock, as windows of this recording.
+/// Windows from the fifth to the seventh hour, on both sides of the change.
 const OUT: std::ops::Range<usize> = 600..840;
 
-/// Nobody was served.
+/// Recording without an operation in the outage.
 fn out_of_service(mut r: Recording) -> Recording {
     let none = Sample::from(&nfscope_model::Sample::Histogram(Histogram::new(
         Scheme::TIME,
@@ -45,7 +45,7 @@ fn out_of_service(mut r: Recording) -> Recording {
     r
 }
 
-/// Nobody was looking.
+/// Recording without windows in the outage: the agent did not run.
 fn unrecorded(mut r: Recording) -> Recording {
     r.windows.drain(OUT);
     r
@@ -73,7 +73,7 @@ fn an_outage_is_two_changes_of_the_rate_and_none_of_latency() {
         wrong += u32::from(!of(&c, "write mean").is_empty());
     }
     println!("a change of latency is found beside the outage in {wrong} of {all} recordings");
-    // One in twenty is to be expected, and three of twenty come in one of twelve tests.
+    // Expected at a level of 5 %: one in twenty. Three or more of twenty come in one of twelve such tests.
     assert!(wrong <= 2);
 }
 
@@ -91,7 +91,7 @@ fn a_change_behind_an_outage_is_found_at_its_end() {
         };
         assert_eq!(minute(&c, found), 420, "{found:?}");
         assert!((found.ratio.value - 1.6).abs() < 0.1, "{found:?}");
-        // Windows that are missing are no windows without operations.
+        // Missing windows are not windows without operations.
         let rates = of(&c, "operations per second").len();
         assert_eq!(rates, if served { 2 } else { 0 }, "{:?}", c.changes);
     }
@@ -130,7 +130,7 @@ fn sides_without_a_common_hour_are_not_compared() {
         assert!(c.headline.ends_with(&said), "{}", c.headline);
         assert!(text::render(&c, false).contains("is in both sides"));
     }
-    // Some are enough for pairs, and not for a verdict.
+    // Three common hours: pairs, but too few for a verdict.
     let sides = [hours("night", 1, 0, 12), hours("day", 2, 9, 11)];
     let (before, after) = sides.split_at(1);
     let sides = Sides {
@@ -154,7 +154,7 @@ fn row(c: &Comparison, subject: &Subject) -> Row {
     c.rows.iter().find(is).unwrap().clone()
 }
 
-/// Calls that were dropped, put off, refused or sent again: each as a share of requests, and more of them are worse.
+/// Calls that were dropped, deferred, refused or sent again are compared as a share of requests, and a larger share is worse.
 #[test]
 fn calls_without_an_answer_are_compared_per_request() {
     let noise = |i: usize| (i * 7919 % 13) as f64 / 13.0;
@@ -195,7 +195,7 @@ fn calls_without_an_answer_are_compared_per_request() {
     let replays = row(&c, &Subject::Replays);
     assert_eq!(replays.verdict, Verdict::Worse);
     assert!((replays.ratio.unwrap().value / 10.0 - 1.0).abs() < 0.2);
-    // As many per request as before, of twice the requests: more each second, and nothing is worse.
+    // Twice the requests with the same share of dropped calls: more per second, and not worse.
     let twice = |seed, requests: u64| {
         let tale = crate::fixture::tale::Tale {
             requests,

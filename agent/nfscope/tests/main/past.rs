@@ -1,4 +1,4 @@
-//! `--at`: who it was last night, from a history on the disk.
+//! `--at`: the clients of a time in the past, from the history on the disk.
 
 use crate::fixture::said;
 use nfscope_baseline::recording::Metadata;
@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// 2023-11-14T22:13:20Z
+/// Time of the first window: 2023-11-14T22:13:20Z, in milliseconds since 1970.
 const BEGAN: i64 = 1_700_000_000_000;
 
-/// Ten seconds, in which one client of three writes most.
+/// Window of ten seconds, in which one client of three writes most.
 fn window(n: i64) -> Window {
     let mut delta = Snapshot::new(Duration::from_secs(100 + n.unsigned_abs()));
     let mut h = Histogram::new(Scheme::TIME);
@@ -35,7 +35,7 @@ fn window(n: i64) -> Window {
     Window { length, delta }
 }
 
-/// Two recordings that follow each other, as the agent keeps them, with half a minute without an agent in the second one.
+/// History as the agent keeps it: two recordings that follow each other, with half a minute without an agent in the second.
 fn history(directory: &Path) {
     let path = directory.join("history-9943.db");
     for (first, windows) in [(0, vec![0, 10, 20]), (30, vec![30, 40, 80, 90])] {
@@ -73,10 +73,10 @@ fn json(directory: &Path, arguments: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn diagnose_tells_who_used_the_server_then() {
+fn diagnose_names_the_clients_of_a_past_time() {
     let dir = tempfile::tempdir().unwrap();
     history(dir.path());
-    // The window that has this time is the first one; a minute reaches over both recordings and into the gap.
+    // Window that contains this time: the first one. The default minute spans both recordings and reaches into the gap.
     let at = ["diagnose", "--at", "2023-11-14 22:13:25"];
     let (_, text, err) = program(dir.path(), &at);
     let told = [
@@ -102,7 +102,7 @@ fn diagnose_tells_who_used_the_server_then() {
 }
 
 #[test]
-fn a_gap_in_what_was_asked_for_is_told() {
+fn a_gap_in_the_requested_time_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     history(dir.path());
     let at = [
@@ -129,7 +129,7 @@ fn a_gap_in_what_was_asked_for_is_told() {
 }
 
 #[test]
-fn top_shows_a_table_of_then() {
+fn top_shows_a_table_of_a_past_time() {
     let dir = tempfile::tempdir().unwrap();
     history(dir.path());
     let at = ["top", "--at", "2023-11-14 22:13:45", "--interval", "20s"];
@@ -151,7 +151,7 @@ fn top_shows_a_table_of_then() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_says_the_fix() {
+fn a_history_that_cannot_be_read_is_an_error_with_a_fix() {
     let dir = tempfile::tempdir().unwrap();
     let at = ["top", "--at", "03:10"];
     let (code, _, err) = program(dir.path(), &at);

@@ -1,5 +1,4 @@
-//! The README's picture of `nfscope top`: the screen as it is drawn, cell by cell, as SVG.
-//! `UPDATE_GOLDEN=1` writes it anew.
+//! Picture of `nfscope top` in the README: the screen as SVG, cell by cell. `UPDATE_GOLDEN=1` rewrites it.
 
 use crate::fixture::root;
 use nfscope_model::phase;
@@ -12,21 +11,21 @@ use std::fmt::Write;
 
 /// Columns and lines of the terminal.
 const SIZE: (u16, u16) = (100, 14);
-/// Width and height of a cell, and the margin around all of them, in the SVG's units.
+/// Width and height of a cell, and the margin around all of them, in units of the SVG.
 const CELL: (f64, f64) = (8.4, 18.0);
 const MARGIN: f64 = 16.0;
-/// From a cell's upper edge to the line that letters stand on.
+/// Distance from the upper edge of a cell to the baseline of its text.
 const BASELINE: f64 = 13.5;
 
 const GROUND: &str = "#1b1f27";
 const LETTERS: &str = "#d7dae0";
-/// The eight colours of a terminal.
+/// Eight colours of a terminal.
 const PALETTE: [&str; 8] = [
     "#14171c", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#d7dae0",
 ];
 
-/// Name, version, operations per second, p50, p99 and maximum in milliseconds, share in percent, and the letters of
-/// each phase in the bar: figures that `nfscope top` printed in an emulated virtual machine under a mixed load.
+/// Operation, version, operations per second, p50, p99 and maximum in milliseconds, share in percent, and the letters of each phase in the
+/// bar. These figures are from `nfscope top` in an emulated virtual machine under a mixed load.
 type Row = (&'static str, &'static str, f64, [f64; 3], f64, [u32; 5]);
 const ROWS: [Row; 7] = [
     (
@@ -195,8 +194,8 @@ fn run(out: &mut String, x: usize, y: usize, cells: &[Cell]) {
     if cells[0].modifier.contains(Modifier::DIM) {
         style += r#" opacity="0.6""#;
     }
-    // The length is given, so that columns stand below each other in any font. Chromium takes xml:space from the element itself only,
-    // and would otherwise collapse runs of spaces.
+    // Explicit length: columns stand below each other in any font. Chromium takes xml:space from the element itself only, and would
+    // otherwise collapse runs of spaces.
     let _ = writeln!(
         out,
         r#"<text xml:space="preserve" x="{:.1}" y="{:.1}" textLength="{:.1}"{style}>{}</text>"#,

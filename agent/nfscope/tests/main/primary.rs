@@ -1,4 +1,4 @@
-//! One quantity is tested first: which one it is, what it finds, and how often any quantity is wrong.
+//! Primary quantity, which is tested first: its choice, its power, and the error rate of whole tables.
 
 use crate::fixture::chance;
 use crate::fixture::recorder::{Place, ask};
@@ -19,22 +19,22 @@ fn primary(c: &Comparison) -> &Row {
     all[0]
 }
 
-/// Recordings of so many windows of WRITEs with these means, as parts of 5 ms.
+/// Recordings with this number of windows of WRITEs, with these means as multiples of 5 ms.
 fn of_means(seed: u64, windows: usize, means: &[f64]) -> Vec<Recording> {
     let each = means.iter().zip(seed..);
     each.map(|(mean, seed)| by_the_hour("run", seed, windows, 10, move |_| 5e-3 * mean))
         .collect()
 }
 
-/// So many recordings that differ by this much (standard deviation).
+/// `n` recordings whose means differ by this standard deviation (of the logarithm), all slower by the factor `slower`.
 fn some(random: &mut SmallRng, n: usize, differ: f64, slower: f64) -> Vec<Recording> {
     let mut z = || (0..12).map(|_| random.random_range(-0.5..0.5)).sum::<f64>();
     let means: Vec<f64> = (0..n).map(|_| slower * (differ * z()).exp()).collect();
     of_means(random.random_range(1..1_000_000), 60, &means)
 }
 
-/// Ten recordings on each side that differ by 4 %, of a server that became slower by 4.5 %: the interval of the mean leaves out no change at
-/// all, and begins below the 2 % that matter. Student's t finds it (p 0.02), and the default of a comparison does.
+/// Ten recordings on each side that differ by 4 %, of a server that became slower by 4.5 %. The interval of the mean excludes 1, and begins
+/// below the 2 % that matter. Student's t finds the change (p 0.02), and so does a comparison with its defaults.
 #[test]
 fn a_small_change_that_students_t_finds_is_found() {
     let z = [-1.5, -1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0, 1.5f64];
@@ -60,7 +60,7 @@ fn a_small_change_that_students_t_finds_is_found() {
         "{}",
         c.headline
     );
-    // A quantity that is not tested first is one of many.
+    // Quantity that is not primary: one of many.
     let of_requests = |r: &&Row| matches!(r.subject, Subject::Requests { .. });
     let mut others = c.rows.iter().filter(of_requests);
     assert!(
@@ -68,16 +68,17 @@ fn a_small_change_that_students_t_finds_is_found() {
         "{:?}",
         c.rows
     );
-    // The same change is too small where so many recordings show that it is.
+    // Change by 1 % that many long recordings show to be small.
     let small = |seed, slower: f64| of_means(seed, 360, &z.map(|z| slower * (0.004 * z).exp()));
     let c = compare_all(&small(300, 1.0), &small(400, 1.01), &Options::default());
     let mean = primary(&c);
     assert_eq!(mean.verdict, Verdict::Small, "{mean:?}");
 }
 
-/// A change of the primary quantity that may be less than the least one that matters is told, and fails nothing; without a least one it does.
+/// A change of the primary quantity that may be smaller than the least that matters is reported, and does not fail. With `--min-change 0`
+/// it does.
 #[test]
-fn a_change_that_may_not_matter_fails_nothing() {
+fn a_change_that_may_be_small_is_not_counted_by_fail_on() {
     let z = [-1.5, -1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0, 1.5f64];
     let place = Place::new("may-be-small");
     let path = place.store();
@@ -135,13 +136,13 @@ fn the_primary_quantity_has_the_power_of_students_t() {
     println!(
         "slower by 5 %, ten a side: found in {found} of {tries}, asked with --min-change 0 in {asked}"
     );
-    // Student's t with 18 degrees of freedom finds 70 % at a level of 4 %, and 74 % at 5 %.
+    // Power of Student's t with 18 degrees of freedom: 70 % at a level of 4 %, and 74 % at 5 %.
     assert!(found >= chance::fewest(tries, 0.68), "{found}");
     assert!(asked >= chance::fewest(tries, 0.72), "{asked}");
     assert_eq!(said, tries);
 }
 
-/// Whole tables of an unchanged server, one to five recordings on each side that differ by 0 to 10 %: any verdict in at most 5 %.
+/// Whole tables of an unchanged server, with one to five recordings on each side that differ by 0 to 10 %: at most 5 % have any verdict.
 #[test]
 fn no_table_of_an_unchanged_server_is_wrong_more_often_than_nominal() {
     let tries = chance::tries(20);
@@ -165,7 +166,7 @@ fn no_table_of_an_unchanged_server_is_wrong_more_often_than_nominal() {
     assert!(wrong <= chance::most(all, 0.05), "{wrong} of {all}");
 }
 
-/// The operation that takes the most time on both sides together is tested first, whichever of them is before.
+/// Operation with the most time on both sides together: it is primary, whichever side is before.
 #[test]
 fn the_primary_quantity_is_what_takes_the_most_time() {
     let known = Options {
@@ -208,7 +209,7 @@ fn the_primary_quantity_is_what_takes_the_most_time() {
     };
     let (s, _) = subject(&queue(3, 5e-3), &queue(4, 20e-6), &known);
     assert_eq!(s, Subject::Queue);
-    // One that nobody asked for keeps no other from being tested.
+    // Default primary quantity: it keeps no other from being tested.
     let [b, a] = [queue(5, 20e-6), queue(6, 20e-6)].map(|r| [r]);
     let c = compare_all(&b, &a, &known);
     assert!(c.rows.iter().all(|r| r.verdict != Verdict::NotTested));
@@ -219,10 +220,10 @@ fn the_primary_quantity_is_what_takes_the_most_time() {
     assert!(c.method[0].contains(said), "{}", c.method[0]);
 }
 
-/// "No evidence" has the way to find it: how many more recordings, and that fewer do where the quantity is asked first.
+/// "No evidence" comes with a way to find a change: the number of recordings, and the smaller number if the quantity is primary.
 #[test]
 fn no_evidence_has_the_cheapest_way_to_find_it() {
-    // Two operations: the one with less time is not tested first.
+    // Two operations: the one with less time is not primary.
     let two = |seed: u64, differ: f64| {
         let slower = (0.05 * differ).exp();
         let parts = [

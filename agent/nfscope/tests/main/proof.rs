@@ -1,4 +1,4 @@
-//! No praise without proof: recordings that differ by chance, and writes that are not durable.
+//! Claims need evidence: recordings that differ by chance, and writes that are not durable.
 
 use crate::fixture::chance;
 use crate::fixture::recorder::{Place, ask, good};
@@ -38,9 +38,9 @@ fn with_earlier(
     compare_sides(&sides, options)
 }
 
-/// Comparisons of an unchanged server whose recordings differ by 5 % have a verdict no more often than nominal. A change by 30 % is found.
+/// Unchanged servers whose recordings differ by 5 % get a verdict no more often than nominal, and a change by 30 % is found.
 #[test]
-fn differences_between_recordings_are_no_change() {
+fn differences_between_recordings_of_one_server_are_no_change() {
     let mut runs = Runs(SmallRng::seed_from_u64(8), 0);
     let tries = chance::tries(60) as usize;
     let primary = Options {
@@ -71,7 +71,7 @@ fn differences_between_recordings_are_no_change() {
         wrong[0], wrong[1], wrong[2], found[0], found_first[0], found[1], found_first[1]
     );
     assert_eq!(wrong[0], 0);
-    // Sixty comparisons with a chance of 5 % each give more than 9 verdicts once in a thousand times.
+    // Binomial bound: sixty comparisons with a chance of 5 % each give more than 9 verdicts once in a thousand times.
     let most = chance::most(tries as u64, 0.05) as usize;
     assert!(wrong[1] <= most && wrong[2] <= most, "{wrong:?}");
     for found in [found, found_first] {
@@ -80,7 +80,7 @@ fn differences_between_recordings_are_no_change() {
     }
 }
 
-/// A comparison that is not judged is shown, and a script does not take the server for one that is no worse.
+/// A comparison that is not judged is shown. Its exit code with `--fail-on` is not that of a server that is no worse.
 #[test]
 fn one_recording_a_side_is_shown_and_not_judged() {
     let place = Place::new("unjudged");
@@ -126,7 +126,7 @@ fn one_recording_a_side_is_shown_and_not_judged() {
         "worse",
     ];
     assert_eq!(ask(&path, &worse).0, 4);
-    // Copies of one recording differ by nothing, on a side and among earlier ones.
+    // Copies of one recording have no variance, on a side and among earlier recordings.
     for i in 0..6u64 {
         let mut copy = recording(&format!("copy-{i}"), 20, 60, &writes(DISKS));
         copy.metadata.began_ms += i as i64 * 1000;
@@ -148,7 +148,7 @@ fn one_recording_a_side_is_shown_and_not_judged() {
                 .all(|r| r["p"].is_null())
         );
     }
-    // Earlier ones without a label count, as those of the first example of the help have none. Another host's do not.
+    // Earlier recordings without a label count, like those of the first example in the help. Recordings of another host do not.
     for i in 0..5 {
         let mut other = recording(&format!("other-{i}"), 1 + i, 60, &writes(DISKS));
         other.metadata.host = "nfs2".into();
@@ -171,7 +171,8 @@ fn one_recording_a_side_is_shown_and_not_judged() {
     drop(store);
 }
 
-/// Earlier recordings that cannot tell of as short a time are left out, and those that follow each other at once are not copies.
+/// Earlier recordings with windows too long or too late for the compared length are left out. Recordings that follow each other directly
+/// are not copies.
 #[test]
 fn earlier_recordings_are_those_with_windows_of_their_own() {
     let place = Place::new("earlier");
@@ -183,14 +184,14 @@ fn earlier_recordings_are_those_with_windows_of_their_own() {
         r.windows.iter_mut().for_each(|w| w.began_ms += by);
         r
     };
-    // Ten minutes each, and so many milliseconds that each has in common with the one before.
+    // Recordings of ten minutes, each of which overlaps the one before by 50 ms.
     let (first, length, delay) = (1_795_254_420_000, 600_000, 50);
     let at = |n: i64| first + n * (length - delay);
     for (name, log, n) in [("before", DISKS, 5), ("after", 3.0 * DISKS, 6)] {
         let r = recording(name, n as u64, 60, &writes(log));
         store.put(&began(r, at(n))).unwrap();
     }
-    // Windows that are longer than the compared recordings, and windows that begin after as long a time.
+    // Windows that are longer than the compared recordings, and windows that begin only after that length.
     for i in 1..=6 {
         let long = by_the_hour(&format!("long-{i}"), i, 30, 1200, |_| 5e-3);
         store.put(&began(long, at(-(60 * i as i64)))).unwrap();
@@ -221,12 +222,13 @@ fn first_line(c: &Comparison) -> String {
     out.split("\n\n").next().unwrap().replace('\n', " ")
 }
 
-/// A server that stopped to wait for its disks is fast. Whatever the reason, it comes first, and nothing is praised.
+/// A server that stopped waiting for its disks is fast. The loss of durability comes first, whatever its reason, and nothing is called
+/// better.
 #[test]
 fn speed_without_durability_is_not_better() {
     let before = recording("before", 1, 150, &writes(DISKS));
     let fast = recording("after", 2, 150, &writes(FLASH));
-    // More than any window has: all of them.
+    // Number above the WRITEs of any window: all of them are at risk.
     let n = 600.0;
     let counted = [f::DURABLE_WRITES.info.name, f::UNSAFE_WRITES.info.name];
     let flushing = |r: &Recording, flushes: f64| {
@@ -267,7 +269,7 @@ fn speed_without_durability_is_not_better() {
             Direction::Less,
             "wait for no log and no disk",
         ),
-        // The raw build counts neither; exports are known all the same.
+        // Kernel 5.10: writes are counted neither as durable nor as unsafe. Exports that are not durable are known.
         (
             "5.10",
             uncounted.clone(),
@@ -314,7 +316,7 @@ fn speed_without_durability_is_not_better() {
             first_line(&c)
         );
         assert!(html::page(&c).contains("<strong>Durability "), "{name}");
-        // Nobody counts the writes that a cache loses.
+        // Writes that a volatile cache loses are not counted: the text has no share.
         if name == "no flush" {
             assert!(d.text.starts_with("Durability may differ: after, "));
             assert!(
@@ -330,7 +332,7 @@ fn speed_without_durability_is_not_better() {
         let mean = row(&c, is_op("write"), &Quantity::Mean);
         assert_eq!(mean.verdict, Verdict::NotComparable, "{name}");
         assert!(!c.headline.contains("fell from"), "{name}: {}", c.headline);
-        // A slower server is worse, although its durability has changed, too.
+        // Slower server: worse, although its durability has changed, too.
         let slower = compare_two(
             &after,
             &at_risk(
@@ -345,7 +347,7 @@ fn speed_without_durability_is_not_better() {
             Verdict::Worse,
             "{name}"
         );
-        // The other way round, the time is the price of it.
+        // Reverse comparison: the time is the price of durability.
         let back = compare_two(&after, &before);
         let mean = row(&back, is_op("write"), &Quantity::Mean);
         assert_eq!(mean.verdict, Verdict::Worse, "{name}");
@@ -365,7 +367,7 @@ fn speed_without_durability_is_not_better() {
             );
         }
     }
-    // Equal durability withdraws no verdict, and the comparison says if durability is not known.
+    // Equal durability withdraws no verdict. A comparison says if durability is not known.
     let c = compare_two(&before, &fast);
     assert!(
         c.durability.is_none() && c.caveats.is_empty(),
@@ -389,7 +391,7 @@ fn speed_without_durability_is_not_better() {
         "{:?}",
         c.caveats
     );
-    // Reads alone lose nothing.
+    // READs alone: no write can be lost.
     let reads = |name: &str, seed, log| {
         let tale = Tale {
             op: "read",
@@ -407,9 +409,9 @@ fn speed_without_durability_is_not_better() {
     );
 }
 
-/// The exit code is one of its own, whatever else is asked.
+/// Lost durability has exit code 5, whatever options are given.
 #[test]
-fn scripts_learn_that_durability_is_lost() {
+fn lost_durability_has_an_exit_code_of_its_own() {
     let place = Place::new("durability");
     let path = place.store();
     let mut store = Store::create(&path).unwrap();

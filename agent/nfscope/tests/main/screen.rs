@@ -1,13 +1,19 @@
-//! The screen of `nfscope top`, cell by cell.
+//! Screen of `nfscope top`, cell by cell.
 
 use crate::fixture::busy::{busy, window};
 use crate::fixture::{golden, slow_op, snapshot, status};
+use nfscope_api::slow_line::Line;
 use nfscope_model::{HeldRequest, ProbeState, Snapshot, family};
-use nfscope_tui::{App, Link, Sample, TerminalStyle, View, draw};
+use nfscope_tui::{
+    App, FindingsReport, Key, Link, Sample, Subject, Tab, TerminalStyle, View, draw,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use serde_json::json;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -53,7 +59,7 @@ fn buffer(app: &mut App, style: TerminalStyle, (width, height): (u16, u16)) -> B
     buffer
 }
 
-/// Its letters, line by line.
+/// Letters of a screen, line by line.
 fn letters(buffer: &Buffer) -> String {
     let rows = buffer.content.chunks(usize::from(buffer.area.width));
     let rows = rows.map(|row| {
@@ -63,7 +69,7 @@ fn letters(buffer: &Buffer) -> String {
     rows.collect()
 }
 
-/// Its letters, and how they are set off: from column to column, below each line.
+/// Letters of a screen, and below each line its styles: columns from and to, colours, modifiers.
 fn styles(buffer: &Buffer) -> String {
     let mut out = String::new();
     let width = usize::from(buffer.area.width);
@@ -91,7 +97,7 @@ fn styles(buffer: &Buffer) -> String {
 }
 
 #[test]
-fn operations_at_three_sizes() {
+fn operations_are_drawn_at_three_sizes() {
     for size in [(80, 24), (120, 40), (60, 15)] {
         let name = format!("screen.{}x{}.txt", size.0, size.1);
         golden(&name, &letters(&buffer(&mut app(), NO_COLOR, size)));
@@ -99,13 +105,13 @@ fn operations_at_three_sizes() {
 }
 
 #[test]
-fn colours() {
+fn colours_of_the_screen_are_the_golden_file() {
     let buffer = buffer(&mut app(), COLOR, (80, 24));
     golden("screen.color.txt", &styles(&buffer));
 }
 
 #[test]
-fn without_colours_there_is_none() {
+fn a_terminal_without_colours_gets_none() {
     for keys in ["", "2", "3", "4", "5", "?", " ", "/x"] {
         let mut app = app();
         press(&mut app, keys);
@@ -115,7 +121,7 @@ fn without_colours_there_is_none() {
 }
 
 #[test]
-fn ascii() {
+fn a_screen_without_utf8_is_ascii() {
     let mut text = String::new();
     for keys in ["", "4", "?"] {
         let mut app = app();
@@ -127,7 +133,7 @@ fn ascii() {
 }
 
 #[test]
-fn every_panel() {
+fn every_panel_is_drawn() {
     let mut text = String::new();
     for keys in ["2", "3", "4", "5"] {
         let mut app = app();
@@ -137,7 +143,7 @@ fn every_panel() {
     golden("screen.panels.txt", &text);
 }
 
-/// A server that serves more each second, and half of it in the last.
+/// Screen after ten windows: operations per second grow in each window, and halve in the last one.
 fn after_ten_windows() -> App {
     let at = |i: usize, total: u64| {
         let mut s = busy(total);
@@ -192,7 +198,7 @@ fn history_begins_anew_after_a_gap_and_stands_still_in_a_pause() {
 }
 
 #[test]
-fn a_client_by_itself() {
+fn one_client_is_drawn_with_its_requests_and_operations() {
     let mut w = window();
     w.delta.held = [("192.0.2.7", "write"), ("192.0.2.8", "read")]
         .map(|(client, op)| HeldRequest {
@@ -227,7 +233,7 @@ fn a_client_by_itself() {
         app.take_sample(Sample::of(client, length, 1000, &heard));
         text += &letters(&buffer(&mut app, NO_COLOR, (120, 24)));
     }
-    // Every operation, and then why not.
+    // Break-down of every operation, and then the reason why there is none.
     for line in [
         r#"{"header":{"host":"nas","by":["version","op"],"where":["client:192.0.2.7"],"interval_seconds":2.0,"max_rows":200,"kernel_bytes":8388608}}"#,
         r#"{"at":1.0,"seconds":2.0,"by":["version","op"],"rows":[{"version":"4.2","op":"write","count":1200,"sum_seconds":4.8,"buckets":[[0.004,1150],[0.02,50]]},{"version":"4.2","op":"commit","count":600,"sum_seconds":1.2,"buckets":[[0.002,600]]}],"other":{"count":0,"sum_seconds":0.0,"buckets":[]},"evicted":0,"cost_seconds":0.002}"#,
@@ -238,7 +244,7 @@ fn a_client_by_itself() {
     app.take_breakdown(Err(anyhow::anyhow!("8 listen already")));
     text += &letters(&buffer(&mut app, NO_COLOR, (120, 28)));
     golden("screen.client.txt", &text);
-    // The mark is where the row is, however the rows are sorted.
+    // Marked row: it stays marked in every order of the rows.
     let mut app = App::default();
     app.take(View::of(&w, "nfs1"));
     press(&mut app, "4");
@@ -278,7 +284,7 @@ fn clients_are_found_by_address_and_by_name() {
 }
 
 #[test]
-fn the_mark_stays_on_the_screen() {
+fn the_marked_row_stays_on_the_screen() {
     let mut w = window();
     for i in 0..50 {
         let client = format!("198.51.100.{i}");
@@ -302,15 +308,173 @@ fn the_mark_stays_on_the_screen() {
     }
 }
 
+/// A report of an agent with a finding that is active and one that has cleared.
+fn report() -> FindingsReport {
+    let finding = |kind: &str, summary: &str| {
+        json!({"kind": kind, "severity": "critical", "share": 0.67, "summary": summary,
+            "evidence": [{"text": "61.2 s of waits for the log of /srv/vm", "metric": "m", "value": 1.0, "limit": null},
+                {"text": "log writes take 48.0 ms (p99)\u{1b}[2J", "metric": "m", "value": 1.0, "limit": null}],
+            "advice": ["move the log of /srv/vm to a device that makes a write durable in less than a millisecond, or "
+                .to_owned() + "let clients write asynchronously where losing the last seconds is acceptable"]})
+    };
+    let episode = |kind, summary, ended: Option<f64>| json!({"began": 1.8e9, "ended": ended, "worst_share": 0.7, "finding": finding(kind, summary)});
+    let text = json!({
+        "active": [episode("slow_intent_log", "67 % of request time is spent waiting for the journal", None)],
+        "history": [episode("slow_disk", "40 % of request time was spent waiting for sdb", Some(1.800_000_1e9))],
+        "last_window": null,
+        "worth_unknown": "the model does not match this server",
+    });
+    serde_json::from_value(text).unwrap()
+}
+
 #[test]
-fn help_in_whole() {
+fn a_finding_has_evidence_advice_and_its_past() {
+    let mut app = app();
+    press(&mut app, "7");
+    assert!(!letters(&buffer(&mut app, NO_COLOR, (100, 30))).contains("FINDINGS\n"));
+    app.take_findings(Err("no agent at http://nfs1:9943".into()));
+    let text = letters(&buffer(&mut app, NO_COLOR, (100, 30)));
+    assert!(text.contains("no agent at http://nfs1:9943"), "{text}");
+    app.take_findings(Ok(report()));
+    let text = letters(&buffer(&mut app, NO_COLOR, (100, 40)));
+    println!("{text}");
+    for part in [
+        "SLOW JOURNAL OR INTENT LOG  67.0 %",
+        ": 67 % of request time is spent waiting for the journal",
+        "evidence  61.2 s of waits",
+        "advice    move the log",
+        "WHAT IF",
+        "no estimate: the model does not match this server",
+        "EARLIER",
+        "up to 70.0 %: 40 % of request time was spent waiting for sdb",
+    ] {
+        // A line is folded at the width of the screen.
+        let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = part.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(folded.contains(&words), "{part}: {text}");
+    }
+    // Texts are of the agent, and steer no terminal.
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.lines().all(|l| l.chars().count() <= 100));
+}
+
+#[test]
+fn slow_operations_are_rows_with_names_of_their_clients() {
+    let mut app = app();
+    press(&mut app, "8");
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    assert!(
+        text.contains("none so far took 10.0 ms or longer"),
+        "{text}"
+    );
+    let named = |address: &str| (address == "192.0.2.7").then(|| "db1".to_owned());
+    for op in [slow_op("write", 12), slow_op("commit", 300)] {
+        app.take_slow(Ok(Line::Op(Box::new(op))), named);
+    }
+    app.take_slow(Ok(Line::LeftOut { left_out: 7 }), named);
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    println!("{text}");
+    let rows: Vec<_> = text
+        .lines()
+        .filter(|l| l.contains("192.0.2.7 db1"))
+        .collect();
+    assert!(
+        rows[0].contains("300 ms") && rows[1].contains("65.5 kB"),
+        "{text}"
+    );
+    assert!(text.contains("7 left out"), "{text}");
+    press(&mut app, "/db1");
+    app.key(KeyCode::Enter.into());
+    app.take_slow(Err(anyhow::anyhow!("8 listen already")), named);
+    let text = letters(&buffer(&mut app, NO_COLOR, (140, 20)));
+    assert!(
+        text.contains("no more come: 8 listen already") && text.contains("db1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_large_screen_has_several_panels() {
+    let mut app = after_ten_windows();
+    app.take_findings(Ok(report()));
+    let large = letters(&buffer(&mut app, NO_COLOR, (200, 60)));
+    golden("screen.200x60.txt", &zoneless(&large));
+    for (keys, has, lacks) in [
+        ("4", " 1 Operations ", None),
+        ("z", "CLIENT ", Some("OPERATION ")),
+        ("z?", "KEYS", Some("CLIENT ")),
+    ] {
+        press(&mut app, keys);
+        let text = letters(&buffer(&mut app, NO_COLOR, (200, 60)));
+        // The line of panels has all names.
+        let below = text.lines().skip(5).collect::<Vec<_>>().join("\n");
+        assert!(below.contains(has.trim()), "{keys}: {text}");
+        assert!(lacks.is_none_or(|l| !below.contains(l)), "{keys}: {text}");
+    }
+}
+
+/// Text without its times of day, which are those of the reader's time zone.
+fn zoneless(text: &str) -> String {
+    let date = text.find("since 20").map(|at| at + "since ".len());
+    let date = date.map(|at| text[at..at + "2027-01-15 08:00:00".len()].to_owned());
+    match date {
+        Some(date) => text.replace(&date, "YYYY-MM-DD HH:MM:SS"),
+        None => text.to_owned(),
+    }
+}
+
+/// Presses the left button on the first cell of this text.
+fn press_on(app: &mut App, text: &str, size: (u16, u16)) {
+    let screen = letters(&buffer(app, NO_COLOR, size));
+    let (y, line) = (screen.lines().enumerate())
+        .find(|(_, l)| l.contains(text))
+        .unwrap_or_else(|| panic!("{text}: {screen}"));
+    let x = line[..line.find(text).unwrap()].chars().count();
+    app.mouse(MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: x as u16,
+        row: y as u16,
+        modifiers: KeyModifiers::NONE,
+    });
+}
+
+#[test]
+fn the_mouse_chooses_panels_columns_and_rows() {
+    let size = (120, 40);
+    let mut app = app();
+    press_on(&mut app, "P99", size);
+    assert_eq!(
+        names(&letters(&buffer(&mut app, NO_COLOR, size))),
+        ["write", "commit", "getattr"]
+    );
+    press_on(&mut app, "P99", size);
+    assert_eq!(
+        names(&letters(&buffer(&mut app, NO_COLOR, size))),
+        ["getattr", "commit", "write"]
+    );
+    press_on(&mut app, "4 Clients", size);
+    assert_eq!(app.tab, Tab::Clients);
+    press_on(&mut app, "/srv/münchen", size);
+    assert_eq!(app.chosen, Some(Subject::Export("/srv/münchen".into())));
+    press_on(&mut app, "/srv/münchen", size);
+    assert_eq!(app.subject, app.chosen);
+    // A panel beside the chosen one, on a large screen.
+    press_on(&mut app, "1 Operations", size);
+    press_on(&mut app, "DEV P50", (200, 60));
+    assert_eq!((app.tab, app.selection.key), (Tab::Operations, Key::P50));
+    press_on(&mut app, " 3 Logs, disks", (200, 60));
+    assert_eq!(app.tab, Tab::Disks);
+}
+
+#[test]
+fn the_help_is_drawn_whole_and_scrolls_to_its_end() {
     let mut app = app();
     press(&mut app, "?");
     golden(
         "screen.help.txt",
-        &letters(&buffer(&mut app, NO_COLOR, (80, 50))),
+        &letters(&buffer(&mut app, NO_COLOR, (80, 56))),
     );
-    // On a usual screen it scrolls to its end.
+    // Usual screen: the help scrolls to its end.
     buffer(&mut app, NO_COLOR, (80, 24));
     for _ in 0..3 {
         press(&mut app, "↓");
@@ -319,7 +483,7 @@ fn help_in_whole() {
     assert!(text.contains("not measured on this host"), "{text}");
 }
 
-/// The names in the second column, from the top.
+/// Names in the second column, from the top.
 fn names(text: &str) -> Vec<&str> {
     let rows = text
         .lines()
@@ -331,7 +495,7 @@ fn names(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn orders_and_filters() {
+fn keys_choose_the_order_and_the_filter_of_operations() {
     for (keys, expected) in [
         ("", &["write", "commit", "getattr"][..]),
         ("r", &["getattr", "commit", "write"]),
@@ -380,7 +544,7 @@ fn many_operations_scroll_below_their_heading() {
 }
 
 #[test]
-fn news_of_the_agent() {
+fn the_state_of_the_agent_is_drawn() {
     let mut text = String::new();
     let mut begun = App::default();
     text += &letters(&buffer(&mut begun, NO_COLOR, (80, 8)));
@@ -405,11 +569,11 @@ fn news_of_the_agent() {
 }
 
 #[test]
-fn fits_any_screen() {
+fn every_panel_fits_screens_of_any_size() {
     let mut old = App::default();
     old.take(View::of(&snapshot(3).since(&snapshot(1)), "nfs1"));
     for app in [&mut app(), &mut old, &mut App::default()] {
-        for keys in ["1", "2", "3", "4", "5", "?", "?/", "w"] {
+        for keys in ["1", "2", "3", "4", "5", "7", "8", "?", "?/", "w"] {
             press(app, keys);
             for width in [0, 1, 23, 24, 40, 79, 300] {
                 for height in [0, 1, 4, 5, 7, 8, 13, 14, 100] {

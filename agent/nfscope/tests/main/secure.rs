@@ -1,4 +1,4 @@
-//! The web configuration file: TLS, certificates of clients, passwords and headers, as a scraper meets them.
+//! Web configuration file as a scraper meets it: TLS, certificates of clients, passwords and headers.
 
 use crate::fixture::Fake;
 use crate::fixture::pki::{Pki, TLS};
@@ -9,7 +9,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::fs;
 use std::io::{ErrorKind, Read};
 
-/// `open sesame`, at the lowest cost.
+/// Authorization header of the user `alice` with the password `open sesame`.
 const PASSWORD: &str = "Authorization: Basic YWxpY2U6b3BlbiBzZXNhbWU=\r\n";
 
 fn is_answered(answer: std::io::Result<String>) -> bool {
@@ -17,7 +17,7 @@ fn is_answered(answer: std::io::Result<String>) -> bool {
 }
 
 #[test]
-fn with_a_certificate_connections_are_encrypted() {
+fn a_server_with_a_certificate_answers_over_tls_only() {
     let pki = Pki::new();
     for more in [
         "",
@@ -26,7 +26,7 @@ fn with_a_certificate_connections_are_encrypted() {
     ] {
         let (a, _server) = pki.serve(&format!("{TLS}{more}"));
         assert!(is_answered(pki.scrape(a, None)), "{more}");
-        // Somebody who trusts another authority, and somebody without TLS.
+        // Client that trusts another authority, and client without TLS.
         assert!(!is_answered(Pki::new().scrape(a, None)));
         let plain = receive(send(
             a,
@@ -38,7 +38,7 @@ fn with_a_certificate_connections_are_encrypted() {
 }
 
 #[test]
-fn clients_need_the_certificate_that_is_asked_for() {
+fn clients_need_a_certificate_that_the_authority_signed() {
     let pki = Pki::new();
     let required =
         format!("{TLS}  client_ca_file: ca.crt\n  client_auth_type: RequireAndVerifyClientCert\n");
@@ -60,7 +60,7 @@ fn clients_need_the_certificate_that_is_asked_for() {
 }
 
 #[test]
-fn any_certificate_is_one_but_says_nothing_of_who_has_it() {
+fn an_unverified_certificate_does_not_authenticate_a_client() {
     let pki = Pki::new();
     for (kind, without) in [("RequestClientCert", true), ("RequireAnyClientCert", false)] {
         let web = format!("{TLS}  client_auth_type: {kind}\n");
@@ -75,7 +75,7 @@ fn any_certificate_is_one_but_says_nothing_of_who_has_it() {
 }
 
 #[test]
-fn above_the_rate_nobody_is_answered() {
+fn requests_above_the_rate_limit_are_refused() {
     let pki = Pki::new();
     let (a, _server) = pki.serve("rate_limit: {interval: 1h, burst: 2}\n");
     let codes: Vec<_> = (0..3).map(|_| get(a, "/-/healthy", "")).collect();
@@ -85,7 +85,7 @@ fn above_the_rate_nobody_is_answered() {
 }
 
 #[test]
-fn what_would_not_protect_is_refused() {
+fn a_tls_setting_without_effect_is_refused() {
     let pki = Pki::new();
     for (more, why) in [
         (
@@ -119,7 +119,7 @@ fn what_would_not_protect_is_refused() {
 }
 
 #[test]
-fn passwords_are_asked_for_on_every_page_and_a_reload_exchanges_them() {
+fn every_page_needs_a_password_and_a_reload_replaces_it() {
     let hash = bcrypt::hash("open sesame", 4).unwrap();
     let pki = Pki::new();
     let users = format!("basic_auth_users: {{alice: '{hash}'}}\n");
@@ -143,7 +143,7 @@ fn passwords_are_asked_for_on_every_page_and_a_reload_exchanges_them() {
     assert!(!get(a, "/-/healthy", "").contains("HTTP/1.1 200"));
 }
 
-/// Reads until the server ends the connection, however it does that.
+/// Reads until the server ends the connection, by a close or a reset.
 fn ends(mut stream: std::net::TcpStream) -> String {
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
@@ -153,7 +153,7 @@ fn ends(mut stream: std::net::TcpStream) -> String {
 }
 
 #[test]
-fn a_revoked_password_keeps_no_stream() {
+fn a_revoked_password_ends_its_streams() {
     let hash = |password| bcrypt::hash(password, 4).unwrap();
     let pki = Pki::new();
     let users = |hash: &str| format!("basic_auth_users: {{alice: '{hash}'}}\n");
@@ -167,17 +167,17 @@ fn a_revoked_password_keeps_no_stream() {
     stream.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
     server.configure(pki.web(&users(&hash("another"))).unwrap());
-    // Without an end this would go on for as long as the test waits.
+    // Stream without an end: it would go on until the test times out.
     ends(stream);
     assert!(get(a, "/-/healthy", PASSWORD).starts_with("HTTP/1.1 401 "));
 }
 
-/// Exit code and messages of a command that reads an agent.
+/// Exit status and standard error of a command that reads an agent.
 fn command(args: &[&str], password: Option<&str>) -> (Option<i32>, String) {
     command_of("/nonexistent", args, password)
 }
 
-/// The same of a user with this directory of settings.
+/// [`command`] of a user with this directory of settings.
 fn command_of(settings: &str, args: &[&str], password: Option<&str>) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nfscope"));
     command.args(args).env_remove("NFSCOPE_PASSWORD");
@@ -194,7 +194,7 @@ fn command_of(settings: &str, args: &[&str], password: Option<&str>) -> (Option<
 }
 
 #[test]
-fn commands_reach_an_agent_with_tls_and_passwords_and_say_what_is_missing() {
+fn commands_reach_an_agent_with_tls_and_passwords_and_name_missing_flags() {
     let pki = Pki::new();
     let file = |name: &str| pki.dir.path().join(name).to_str().unwrap().to_owned();
     for name in ["localhost", "admin.example"] {
@@ -276,7 +276,7 @@ fn commands_reach_an_agent_with_tls_and_passwords_and_say_what_is_missing() {
 }
 
 #[test]
-fn a_settings_file_has_what_the_command_line_lacks() {
+fn a_settings_file_supplies_flags_that_the_command_line_lacks() {
     let pki = Pki::new();
     let dir = pki.dir.path();
     let (cert, key) = pki.sign("localhost");
@@ -301,7 +301,7 @@ fn a_settings_file_has_what_the_command_line_lacks() {
     let top = ["top", "--once", "--interval", "500ms"];
     assert_eq!(run(&top), (Some(0), String::new()));
     assert_eq!(run(&["check", "--url", &url]).1, "");
-    // The file says that this host speaks TLS, of whoever is asked.
+    // Scheme of a host without one: the settings file says that this host speaks TLS.
     let short = format!("localhost:{}", a.port());
     for short in ["localhost", &short] {
         assert_eq!(
@@ -314,7 +314,7 @@ fn a_settings_file_has_what_the_command_line_lacks() {
         !said.contains("TLS") && !said.contains("password"),
         "{said}"
     );
-    // An agent is no Prometheus, but it was let in.
+    // Response 404: the agent accepts the password, and is no Prometheus.
     let history = [
         "baseline",
         "import",
@@ -336,7 +336,7 @@ fn a_settings_file_has_what_the_command_line_lacks() {
             "{args:?}: {said}"
         );
     }
-    // Without the file nobody is; by the command line everybody is who has the password.
+    // Without the settings file there is no password; flags of the command line hold for every host.
     let trust = dir.join("ca.crt");
     let trust = ["--ca-file", trust.to_str().unwrap()];
     let secret = home.join("password");
@@ -368,7 +368,7 @@ fn a_settings_file_has_what_the_command_line_lacks() {
     );
 }
 
-/// Most appliances are the authority of their own certificate, as every how-to with `openssl req -x509` makes it.
+/// Self-signed certificate: most appliances have one, as `openssl req -x509` makes it.
 #[test]
 fn a_certificate_that_is_its_own_authority_is_trusted_by_file_or_fingerprint() {
     let pki = Pki::new();
@@ -398,7 +398,7 @@ fn a_certificate_that_is_its_own_authority_is_trusted_by_file_or_fingerprint() {
     for good in [["--ca-file", &named], ["--fingerprint", &fingerprint]] {
         assert_eq!(top(&url, &good), (Some(0), String::new()), "{good:?}");
     }
-    // Whoever gives one of the two need not say that TLS is meant.
+    // Either flag implies TLS.
     let short = format!("localhost:{}", a.port());
     assert_eq!(
         top(&short, &["--fingerprint", &fingerprint]),
@@ -413,7 +413,7 @@ fn a_certificate_that_is_its_own_authority_is_trusted_by_file_or_fingerprint() {
     refused(&url, &["--ca-file", &file("ca.crt")], &trust);
     let changed = format!("another fingerprint, {fingerprint}");
     refused(&url, &["--fingerprint", &other], &changed);
-    // A file vouches for a certificate under its own name, a fingerprint for whoever has the key.
+    // Authority of a file: its certificate must have the name of the host. A fingerprint holds for any name.
     let (a, _server) = serve("elsewhere.example");
     let url = format!("https://localhost:{}", a.port());
     refused(
@@ -450,7 +450,7 @@ fn a_url_without_a_scheme_is_completed_unless_a_password_would_go_with_it() {
 }
 
 #[test]
-fn settings_in_the_home_of_another_user_are_left_out_and_that_is_said() {
+fn unreadable_settings_are_left_out_with_a_warning() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let home = tempfile::tempdir().unwrap();

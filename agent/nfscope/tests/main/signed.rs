@@ -1,17 +1,17 @@
-//! The first page of a comparison: what it says to somebody who signs it, and what it never says.
+//! First page of a comparison: its sentences for the person who signs it, and claims that it must not make.
 
 use crate::fixture::comparison;
 use crate::fixture::recorder::Place;
 use crate::fixture::signed::{keep, page, side};
 use nfscope_baseline::compare::html;
 
-/// The first page alone, without its details.
+/// First page alone, without its details.
 fn front(page: &str) -> &str {
     let (_, rest) = page.split_once("<section class=\"front\"").unwrap();
     rest.split_once("</section>").unwrap().0
 }
 
-/// The text between the tags, with single spaces.
+/// Text between the tags, with single spaces.
 fn text(page: &str) -> String {
     let mut text = String::new();
     let mut inside = true;
@@ -30,7 +30,7 @@ fn text(page: &str) -> String {
 }
 
 #[test]
-fn the_first_page_says_what_a_manager_asks() {
+fn the_first_page_has_the_change_its_doubts_and_its_evidence() {
     let place = Place::new("signed");
     let store = place.store();
     keep(&store);
@@ -75,7 +75,7 @@ fn the_first_page_says_what_a_manager_asks() {
         "{first}"
     );
     assert_eq!(first.matches("<path class=\"mark full").count(), 2);
-    // The same recordings have the same digest, whatever the page is called.
+    // Digest of the recordings: it does not depend on the other side or the title.
     let digests = |page: &str| {
         let said = text(front(page));
         let words: Vec<String> = said.split(' ').map(str::to_owned).collect();
@@ -86,7 +86,7 @@ fn the_first_page_says_what_a_manager_asks() {
     let (one, two) = (digests(&all), digests(&other));
     assert_eq!((one.len(), two.len()), (2, 2));
     assert!(one[0] == two[0] && one[1] != two[1], "{one:?} {two:?}");
-    // An unchanged server is no success.
+    // Unchanged server: no success.
     let said = text(front(&other));
     assert!(
         said.contains("No change was found.") && said.contains("which may be chance."),
@@ -95,9 +95,9 @@ fn the_first_page_says_what_a_manager_asks() {
     assert!(!said.contains("times as fast"), "{said}");
 }
 
-/// Nothing is called better where writes can be lost, and nothing is concluded from one recording a side.
+/// No gain is claimed where writes can be lost, and nothing is concluded from one recording a side.
 #[test]
-fn the_first_page_praises_nothing_that_is_not_proven() {
+fn the_first_page_claims_no_gain_without_proof() {
     let place = Place::new("unproven");
     let store = place.store();
     keep(&store);
@@ -134,7 +134,7 @@ fn the_first_page_praises_nothing_that_is_not_proven() {
         !said.contains("times as fast") && !said.contains(" better"),
         "{said}"
     );
-    // Nothing stands there half empty.
+    // Empty comparison: no section stands half empty.
     let said = text(front(&html::page(&comparison::empty())));
     assert!(
         said.contains("Nothing can be concluded: no quantity was measured on both sides."),

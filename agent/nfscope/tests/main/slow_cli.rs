@@ -1,4 +1,4 @@
-//! `nfscope slow` as a user meets it: its lines, whole, and the program against an agent in this process.
+//! `nfscope slow` as a user sees it: whole lines, and the program against an agent in the process of the test.
 
 use crate::fixture::serve::{attached, serve};
 use crate::fixture::{Fake, Slow, golden, slow_op};
@@ -18,7 +18,7 @@ const WIDE: Style = Style {
     offset: 3600,
 };
 
-/// Every kind of operation: with all there is to know, with nothing, with values wider than their column.
+/// Operations of every kind: with all fields, with few, and with values wider than their column.
 fn several() -> Vec<SlowOp> {
     let phases = |cpu, log, lock| {
         Some(OpPhases {
@@ -72,7 +72,7 @@ fn table(style: Style) -> String {
 }
 
 #[test]
-fn lines_for_a_file_a_wide_and_a_narrow_screen() {
+fn lines_of_slow_are_drawn_for_files_and_screens() {
     golden("slow.txt", &table(WIDE));
     for width in [120, 80] {
         golden(
@@ -89,7 +89,7 @@ fn lines_for_a_file_a_wide_and_a_narrow_screen() {
 }
 
 #[test]
-fn a_pipe_gets_all_columns_and_names_are_cut_with_a_mark() {
+fn a_long_path_is_shortened_with_a_mark() {
     let mut op = several().remove(0);
     op.export = Some(format!("/srv/{}/end", "x".repeat(5000)));
     let row = |longest| Table::default().row(&op, Style { longest, ..WIDE });
@@ -138,7 +138,7 @@ fn agent() -> (String, Arc<Mutex<Slow>>) {
     (format!("http://{}", attached(source)), slow)
 }
 
-/// Has these happen once somebody listens.
+/// Adds these slow operations once a client is subscribed.
 fn happen(slow: &Mutex<Slow>, ops: Vec<SlowOp>, left_out: u64) {
     let begun = Instant::now();
     while !matches!(slow.lock().unwrap().asked.last(), Some(Some(_))) {
@@ -150,13 +150,13 @@ fn happen(slow: &Mutex<Slow>, ops: Vec<SlowOp>, left_out: u64) {
     slow.batch.left_out += left_out;
 }
 
-/// Two operations and a number left out, and what the program makes of them when it is then stopped by this signal.
+/// Output of the program for two operations and a number left out, until this signal stops it.
 fn until(signal: &str, more: &[&str]) -> Output {
     let (url, slow) = agent();
     let args = [&["--url", &url, "--limit", "500"], more].concat();
     let child = nfscope(&args).spawn().unwrap();
     happen(&slow, several()[..2].to_vec(), 12);
-    // Until both looks that it takes are over: the number follows its operations.
+    // Wait for both polls that the agent needs: the number left out follows its operations.
     while !slow.lock().unwrap().batch.ops.is_empty() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -174,7 +174,7 @@ fn kill(child: &Child, signal: &str) {
 }
 
 #[test]
-fn text_from_an_agent() {
+fn slow_prints_text_and_a_summary() {
     let o = until("-TERM", &[]);
     let style = Style { offset: 0, ..WIDE };
     let mut table = Table::default();
@@ -192,7 +192,7 @@ fn text_from_an_agent() {
 }
 
 #[test]
-fn json_from_an_agent() {
+fn slow_prints_json_lines() {
     let o = until("-INT", &["--json"]);
     let lines: Vec<Line> = stdout(&o)
         .lines()
@@ -210,7 +210,7 @@ fn json_from_an_agent() {
 }
 
 #[test]
-fn it_stops_after_as_many_as_asked_for() {
+fn slow_stops_after_the_count() {
     let (url, slow) = agent();
     let child = nfscope(&["--url", &url, "--count", "2", "--json"])
         .spawn()
@@ -241,7 +241,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn a_closed_pipe_is_noticed_where_nothing_happens() {
+fn a_closed_pipe_is_noticed_without_operations() {
     let (url, _slow) = agent();
     let mut child = nfscope(&["--url", &url, "--json"]).spawn().unwrap();
     drop(child.stdout.take());
@@ -251,7 +251,7 @@ fn a_closed_pipe_is_noticed_where_nothing_happens() {
 }
 
 #[test]
-fn nobody_who_reads_the_output_keeps_it_from_ending() {
+fn an_unread_pipe_does_not_keep_slow_from_ending() {
     let (url, slow) = agent();
     let mut child = nfscope(&["--url", &url, "--limit", "10000"])
         .spawn()
@@ -266,7 +266,45 @@ fn nobody_who_reads_the_output_keeps_it_from_ending() {
 }
 
 #[test]
-fn an_agent_that_refuses_is_quoted_and_one_that_ends_is_an_error() {
+fn the_help_names_every_column_of_a_line() {
+    let help = stdout(&nfscope(&["--help"]).output().unwrap());
+    let (_, line) = help.split_once("A line:\n").unwrap();
+    let names = line.lines().take(2).flat_map(str::split_whitespace);
+    let heading = Table::default().heading(WIDE).unwrap();
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        heading.split_whitespace().collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_server_that_is_no_agent_is_not_called_an_older_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        // The stream, and then the snapshot that an older agent would have.
+        for _ in 0..2 {
+            let (mut s, _) = listener.accept().unwrap();
+            let request = BufReader::new(&s).lines();
+            assert!(request.map_while(Result::ok).any(|l| l.is_empty()));
+            s.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let o = nfscope(&["--url", &url]).output().unwrap();
+    server.join().unwrap();
+    assert_eq!(o.status.code(), Some(1));
+    assert!(
+        stderr(&o).starts_with(&format!(
+            "error: {url} does not answer like an nfscope agent"
+        )),
+        "{}",
+        stderr(&o)
+    );
+}
+
+#[test]
+fn a_refusal_of_the_agent_is_quoted_and_its_end_is_an_error() {
     let refusing = Fake::new();
     refusing.slow.lock().unwrap().refuses = Some("no room for a ring");
     let url = format!("http://{}", attached(refusing));
@@ -297,7 +335,7 @@ fn an_agent_that_refuses_is_quoted_and_one_that_ends_is_an_error() {
 }
 
 #[test]
-fn mistakes_are_refused_before_anything_is_asked() {
+fn wrong_flags_are_refused_before_a_request_is_made() {
     let (url, slow) = agent();
     for (args, why) in [
         (

@@ -22,7 +22,7 @@ fn stdout(o: &Output) -> &str {
 }
 
 #[test]
-fn once_is_one_table_without_a_terminal_s_codes() {
+fn once_prints_one_table_without_escape_sequences() {
     let o = top(&["--once"]);
     let text = stdout(&o);
     assert_eq!(text.matches("OPERATION").count(), 1, "{text}");
@@ -32,7 +32,7 @@ fn once_is_one_table_without_a_terminal_s_codes() {
 }
 
 #[test]
-fn count_is_so_many() {
+fn count_is_the_number_of_tables() {
     let o = top(&["--count", "3"]);
     assert_eq!(stdout(&o).matches("OPERATION").count(), 3);
     assert_eq!(top(&["--count", "0"]).status.code(), Some(2));
@@ -40,7 +40,7 @@ fn count_is_so_many() {
 }
 
 #[test]
-fn json_is_an_object_a_line() {
+fn json_is_one_object_per_line() {
     for (args, n) in [(&["--once"][..], 1), (&["--count", "2"], 2)] {
         let o = top(&[args, &["--json"]].concat());
         let lines: Vec<_> = stdout(&o).lines().collect();
@@ -49,7 +49,7 @@ fn json_is_an_object_a_line() {
             let window: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(window["window_seconds"], 1.0);
             assert_eq!(window["ops"][0]["op"], "write");
-            // The agent does not split operations; that is not zero.
+            // Phases that the agent does not measure: null, not zero.
             assert!(window["ops"][0]["phases"].is_null());
             assert_eq!(window["not_measured"][0], "clients");
         }

@@ -1,4 +1,4 @@
-//! `nfscope stuck` and `/stuck` as a user sees them: the program runs against an agent in this process.
+//! `nfscope stuck` and `/stuck` as a user sees them: the program runs against an agent in the process of the test.
 
 use crate::fixture::serve::{attached, get};
 use crate::fixture::{golden, said};
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-/// A server with these requests in hand.
+/// Source with these requests in hand.
 struct Holds(HeldRequests);
 
 impl Source for Holds {
@@ -102,7 +102,7 @@ fn agent(held: HeldRequests) -> SocketAddr {
 }
 
 #[test]
-fn pages() {
+fn pages_of_stuck_are_the_golden_file() {
     let mut text = page_of(&some(), false);
     text += &page_of(&some(), true);
     let mut bare = some();
@@ -124,7 +124,7 @@ fn pages() {
 }
 
 #[test]
-fn the_program_sets_its_exit_code() {
+fn stuck_has_an_exit_code_for_none_some_and_unknown() {
     let (code, out, err) = program(some(), &[]);
     assert_eq!((code, &*err), (2, ""), "{out}");
     assert!(out.contains("io_schedule < folio_wait_bit"), "{out}");
@@ -134,7 +134,7 @@ fn the_program_sets_its_exit_code() {
         out.contains("no request is in hand for 60.0 s or longer"),
         "{out}"
     );
-    // A client waits for a reply that it does not receive; or the host cannot tell.
+    // Reply that a client does not acknowledge; and a host that cannot see replies.
     let mut late = some();
     late.unacknowledged = Some(vec![Unacknowledged {
         client: "10.9.0.2".into(),
@@ -164,7 +164,7 @@ fn the_program_sets_its_exit_code() {
 }
 
 #[test]
-fn json_is_what_the_agent_answers() {
+fn json_of_stuck_is_the_response_of_the_agent() {
     let (code, out, _) = program(some(), &["--json", "--over", "2s"]);
     assert_eq!(code, 2, "{out}");
     assert!(!out.contains('\u{1b}'), "{out}");
@@ -177,7 +177,7 @@ fn json_is_what_the_agent_answers() {
         page.starts_with("HTTP/1.1 200") && page.contains("\"left_out\":3"),
         "{page}"
     );
-    // Another age is another answer, soon after the first.
+    // Response for another age, soon after the first one.
     let page = get(agent, "/stuck?over=2s", "");
     assert!(page.contains("\"over_seconds\":2.0"), "{page}");
     let page = get(agent, "/stuck?ovre=1s", "");

@@ -1,4 +1,4 @@
-//! The plain page and the JSON of `nfscope top`, whole.
+//! Plain page and JSON of `nfscope top`, whole.
 
 use crate::fixture::busy::window;
 use crate::fixture::{golden, snapshot, status};
@@ -15,7 +15,7 @@ fn page(window: &Window, width: usize, style: TerminalStyle) -> String {
 }
 
 #[test]
-fn a_busy_server() {
+fn the_page_of_a_busy_server_is_the_golden_file() {
     golden("top.txt", &page(&window(), 100, PIPE));
     let terminal = TerminalStyle {
         color: true,
@@ -30,7 +30,7 @@ fn a_busy_server() {
 }
 
 #[test]
-fn an_agent_without_phases_clients_and_exports() {
+fn a_page_without_phases_clients_and_exports_is_the_golden_file() {
     let old = snapshot(3).since(&snapshot(1));
     golden("top.old.txt", &page(&old, 80, PIPE));
 }
@@ -47,7 +47,7 @@ fn many_pools_show_the_busiest() {
 }
 
 #[test]
-fn what_is_not_timed_says_why() {
+fn a_page_without_timed_operations_has_the_reason() {
     let mut s = Snapshot::default();
     let why = "module nfsd is not loaded";
     s.probes = vec![status("dispatch", true, ProbeState::Waiting, why)];
@@ -58,14 +58,14 @@ fn what_is_not_timed_says_why() {
 }
 
 #[test]
-fn json_is_a_contract() {
+fn json_of_top_is_the_golden_file() {
     let view = View::of(&window(), "nfs1");
     let text = serde_json::to_string_pretty(&view).unwrap() + "\n";
     golden("top.json", &text);
 }
 
 #[test]
-fn names_are_cut_with_a_mark_unless_everything_is_asked_for() {
+fn long_names_are_shortened_with_a_mark_unless_wide() {
     let mut w = window();
     let long = "/srv/".to_owned() + &"x".repeat(5000);
     w.delta.counter(&family::EXPORT_OPS, [&long], 10.0);
@@ -83,7 +83,7 @@ fn names_are_cut_with_a_mark_unless_everything_is_asked_for() {
 }
 
 #[test]
-fn no_line_is_wider_than_asked_for() {
+fn no_line_is_wider_than_the_screen() {
     for width in [0, 1, 20, 60, 79, 80, 200] {
         let text = page(&window(), width, PIPE);
         assert!(text.lines().all(|l| l.chars().count() <= width), "{width}");

@@ -1,4 +1,4 @@
-//! `nfscope top` in a pseudo-terminal: keys in, and what the screen then shows.
+//! `nfscope top` in a pseudo-terminal: keys, and what the screen then shows.
 
 use crate::fixture::busy::busy;
 use crate::fixture::pty::{Terminal, is_color, sgr};
@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A busy server, one second later at every look. Its client 192.0.2.7 does 30 WRITEs and 10 COMMITs between two looks.
+/// Source of a busy server, one second later at each reading. Its client 192.0.2.7 has 30 WRITEs and 10 COMMITs between two readings of the
+/// break-down.
 #[derive(Default)]
 struct Busy(u64);
 
@@ -77,7 +78,7 @@ fn top(env: &[(&str, &str)]) -> Terminal {
 }
 
 #[test]
-fn a_session() {
+fn keys_change_the_panel_the_order_the_filter_and_the_pause() {
     let t = top(&[]);
     t.shows("getattr");
     t.shows("SHARE▼");
@@ -91,6 +92,19 @@ fn a_session() {
     t.shows("192.0.2.7");
     t.press("5");
     t.shows("unsupported");
+    // The agent's findings, and then single slow operations.
+    t.press("7");
+    t.shows("no finding is active");
+    t.press("8");
+    t.shows("< > change this");
+    // A press on the name of a panel, by the encoding of SGR, with columns and lines that count from one.
+    let line = t.wait("the panels", |s| s.contains(" 3 Disks"));
+    let y = line.lines().position(|l| l.contains(" 3 Disks")).unwrap();
+    let x = line.lines().nth(y).unwrap().find(" 3 Disks").unwrap();
+    t.press(&format!("\x1b[<0;{};{}M", x + 2, y + 1));
+    t.shows("IN FLIGHT");
+    // Without the mouse the terminal selects text.
+    t.press("M");
     t.press("1?");
     t.shows("PHASES of an operation");
     t.press("\x1b[6~");
@@ -121,20 +135,22 @@ fn a_session() {
     let (status, bytes) = t.ended();
     assert!(status.success());
     assert!(sgr(&bytes).iter().any(is_color));
-    // No mouse, no pasting, nothing that would stay behind.
+    // The mouse is given back, and nothing else would stay behind.
     let text = String::from_utf8_lossy(&bytes);
-    for mode in ["?1000h", "?1002h", "?1003h", "?1006h", "?2004h"] {
-        assert!(!text.contains(mode), "{mode}");
+    for mode in ["?1000", "?1002", "?1003", "?1006"] {
+        let last = |way: char| text.rfind(&format!("{mode}{way}"));
+        assert!(last('h').is_some() && last('h') < last('l'), "{mode}");
     }
+    assert!(!text.contains("?2004h"));
 }
 
 #[test]
-fn wide_screens_and_one_client() {
+fn wide_screens_have_history_and_one_client_has_its_operations() {
     let t = top(&[]);
     for (rows, columns) in [(24, 80), (40, 120), (60, 200)] {
         t.resize(rows, columns);
-        // From the second window on, and where there is room. A key that is pressed while crossterm (0.29) reads a change of size
-        // waits for the next one, so that nothing is pressed before the head reaches the new edge.
+        // History from the second window on, and where there is room. A key that is pressed while crossterm (0.29) reads a change of size
+        // waits for the next key. So no key is pressed before the head reaches the new edge.
         let wide = columns > 80;
         let text = t.wait("this size", |s| {
             let head = s.lines().next().map_or(0, |l| l.trim_end().chars().count());
@@ -150,7 +166,7 @@ fn wide_screens_and_one_client() {
     t.shows("every 500 ms");
     t.press("4j\r");
     t.shows("nfscope slow --client 2001:db8::17 --min-latency 0");
-    // This client does nothing that can be heard or counted.
+    // Client without slow or counted operations.
     t.shows("None ended while nfscope listened");
     t.shows("no such operations in this interval");
     t.press("\r");
@@ -160,24 +176,24 @@ fn wide_screens_and_one_client() {
         s.contains("SEEN and PHASES are of ") && s.contains("OPS/S is of every operation")
     });
     assert!(text.contains("12.0 ms") && text.contains("write"), "{text}");
-    // Three of four operations that were counted, and none of them is left out.
+    // Counted operations: three of four are WRITEs, and none is left out.
     let counted = text.lines().find(|l| l.starts_with("4.2  commit"));
     assert!(counted.is_some_and(|l| l.contains("25.0 %")), "{text}");
-    // History is that of the whole server.
+    // History is that of the whole server, and is not shown for a client.
     let heads = text.lines().filter(|l| l.starts_with("VER "));
     let heads: Vec<_> = heads.collect();
     assert_eq!(heads.len(), 2, "{text}");
     assert!(!heads.iter().any(|l| l.contains("HISTORY")), "{text}");
     println!("{text}");
-    // The export has the same operations.
+    // Export of the same operations.
     t.press("\r");
     t.press("G");
     t.press("k");
     t.press("\r");
     t.shows("nfscope top --by client,op --where export=/srv/münchen");
     t.shows("75.0 %");
-    // Back, then without the filter, and only then the end.
-    // An escape with letters right behind it would be another key.
+    // Escape goes back, then removes the filter, and ends the program at last.
+    // Separate writes: an escape with letters directly behind it is another key.
     t.press("\x1b");
     t.wait("everybody", |s| !s.contains("OPERATIONS OF THIS"));
     t.press("/2001\r");
@@ -189,7 +205,7 @@ fn wide_screens_and_one_client() {
 }
 
 #[test]
-fn escape_and_ctrl_c_end_it() {
+fn escape_and_ctrl_c_end_top() {
     for key in ["\x1b", "\x03"] {
         let t = top(&[]);
         t.shows("getattr");
@@ -209,8 +225,8 @@ fn signals_give_the_terminal_back() {
 }
 
 #[test]
-fn a_stop_that_nobody_obeys_changes_nothing() {
-    // Without a shell above it a job cannot be stopped from its terminal.
+fn a_stop_key_without_a_shell_has_no_effect() {
+    // Orphaned process group: without a shell above it a job cannot be stopped from its terminal.
     let t = top(&[]);
     t.shows("getattr");
     t.press("\x1a2");
@@ -220,12 +236,12 @@ fn a_stop_that_nobody_obeys_changes_nothing() {
 }
 
 #[test]
-fn continued_it_takes_the_terminal_again() {
+fn top_takes_the_terminal_again_after_sigcont() {
     let t = top(&[]);
     t.shows("getattr");
     let id = Pid::from_child(&t.child);
     kill_process(id, Signal::STOP).unwrap();
-    // What a shell does to a terminal in between.
+    // Changes that a shell makes to a terminal in between.
     t.screen
         .lock()
         .unwrap()
@@ -269,7 +285,7 @@ fn another_locale_gets_ascii() {
 }
 
 #[test]
-fn keys_come_from_the_terminal_where_stdin_is_something_else() {
+fn keys_are_read_from_the_terminal_if_stdin_is_no_terminal() {
     let address = serve(|| Ok(Box::<Busy>::default()));
     let t = Terminal::start(&url(address), &[], Some(Stdio::null()));
     t.shows("getattr");
@@ -289,7 +305,7 @@ fn a_dumb_terminal_gets_plain_tables() {
     assert!(!bytes.contains(&0x1b), "{}", t.text());
 }
 
-/// An agent that can go away: answers `/snapshot` until dropped.
+/// Agent that can go away: it answers `/snapshot` until it is stopped.
 struct Agent {
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -325,7 +341,7 @@ impl Agent {
 }
 
 #[test]
-fn an_agent_that_goes_and_comes_back() {
+fn top_keeps_its_window_while_the_agent_is_gone() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let agent = Agent::start(listener);
@@ -334,23 +350,23 @@ fn an_agent_that_goes_and_comes_back() {
     agent.stop(address);
     let text = t.shows("AGENT GONE");
     assert!(text.contains("trying again: no agent at"), "{text}");
-    // The last window stays, and keys work.
+    // Last window: it stays, and keys work.
     assert!(text.contains("getattr"), "{text}");
     t.press("4");
     t.shows("192.0.2.7");
     let agent = Agent::start(TcpListener::bind(address).unwrap());
     t.wait("news", |s| !s.contains("AGENT GONE"));
     t.press("1");
-    // A second of the new agent, not of the gap.
+    // Window of a second of the new agent, without the gap.
     t.shows("last 1.00 s");
     t.press("q");
     assert!(t.ended().0.success());
     agent.stop(address);
 }
 
-/// An agent that has no room for another break-down at first.
+/// Agent that has no room for another break-down at first.
 #[test]
-fn a_break_down_that_was_refused_is_asked_for_again() {
+fn a_refused_break_down_is_requested_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -398,7 +414,7 @@ fn a_slow_agent_does_not_hold_up_a_key() {
     let address = serve(|| Ok(Box::<Busy>::default()));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let slow = listener.local_addr().unwrap();
-    // Snapshots pass until there is something to see, then it takes connections and says nothing.
+    // Proxy that forwards snapshots until the screen shows one. Then it accepts connections and sends nothing.
     let seen = Arc::new(AtomicBool::new(false));
     let silent_from = seen.clone();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Verdicts need a variance between recordings: without one a comparison is undecided, and recordings of the same server provide it.
+//! Verdicts need a variance between recordings: without it a comparison is undecided, and earlier recordings of the same server provide it.
 
 use crate::fixture::recorder::{Place, agent, ask, good, record};
 use crate::fixture::recordings::{DISKS, counting, recording, runs, writes};
@@ -9,7 +9,7 @@ use nfscope_baseline::store::Store;
 use nfscope_model::family as f;
 use std::path::Path;
 
-/// The exit code of `--fail-on` where nothing was decided.
+/// Exit code of `--fail-on` without a verdict.
 const UNDECIDED: i32 = 6;
 
 fn put(path: &Path, all: impl IntoIterator<Item = Recording>) {
@@ -25,7 +25,8 @@ fn compare(path: &Path, more: &[&str]) -> serde_json::Value {
     serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"))
 }
 
-/// Five runs of one server that differ by 2 %, the earliest first, and two sides of which the second waits three times as long for its log.
+/// Five runs of one server that differ by 2 %, the earliest first; then two sides, of which the second waits three times as long for its
+/// log.
 fn history(change: impl Fn(usize, Recording) -> Recording) -> Vec<Recording> {
     let old = runs("old", 1, 5, 0.02, DISKS).into_iter().enumerate();
     let mut all: Vec<_> = old.map(|(i, r)| change(i, r)).collect();
@@ -50,7 +51,7 @@ fn one_recording_a_side_is_no_verdict() {
     let (code, out, err) = ask(&path, &["compare", "before", "after", "--fail-on", "worse"]);
     assert_eq!(code, UNDECIDED, "{out}{err}");
     assert!(err.contains("undecided: "), "{err}");
-    // A question without an answer is none, either.
+    // Primary quantity without data: undecided, too.
     let untested = [
         "--between",
         "5%",
@@ -66,9 +67,9 @@ fn one_recording_a_side_is_no_verdict() {
     assert!(help.contains("\n  6   --fail-on, and undecided"), "{help}");
 }
 
-/// Labels are a note. What was measured of the server says whether an earlier recording is one of the same.
+/// Earlier recordings count as the same server by measured properties. Labels are a note.
 #[test]
-fn earlier_recordings_count_by_what_was_measured() {
+fn earlier_recordings_count_by_measured_properties_of_the_server() {
     let of = |word: &str, change: &dyn Fn(usize, Recording) -> Recording| {
         let place = Place::new(word);
         put(&place.store(), history(change));
@@ -82,7 +83,7 @@ fn earlier_recordings_count_by_what_was_measured() {
     };
     assert!(of("plain", &|_, r| r));
     assert!(of("labels", &|i, r| label(r, "run", i.to_string())));
-    // Other servers: by name, kernel, threads, exports, logs, durability.
+    // Other servers: by name, kernel, threads, exports, durability and logs.
     assert!(!of("host", &|_, mut r| {
         r.metadata.host = "nfs2".into();
         r
@@ -122,7 +123,7 @@ fn earlier_recordings_count_by_what_was_measured() {
     }));
 }
 
-/// The first example of the help, on both sides, ends in a verdict.
+/// First example of the help, on both sides: it ends in a verdict.
 #[test]
 fn repeated_recordings_end_in_a_verdict() {
     let (place, agent) = (Place::new("repeat"), agent());
@@ -156,7 +157,7 @@ fn repeated_recordings_end_in_a_verdict() {
     let c: serde_json::Value =
         serde_json::from_str(&good(&path, &[&words[..], &["--json"]].concat())).unwrap();
     assert!(c["not_judged"].is_null(), "{}", c["not_judged"]);
-    // Names are checked before anything is recorded, and a pause that is shorter than a recording is refused.
+    // Checks before the first recording: names, and a pause that is shorter than a recording.
     for (words, why) in [
         (
             &["before", "--repeat", "2", "--every", "1h"][..],

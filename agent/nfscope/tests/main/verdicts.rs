@@ -1,4 +1,4 @@
-//! Verdicts that a statistician would sign: failures, replicates, few windows, other hours, one question first.
+//! Verdicts with sound statistics: failures, replicates, few windows, other hours, a primary quantity.
 
 use crate::days::by_hour;
 use crate::fixture::recorder::{Place, ask, good, refused};
@@ -32,7 +32,7 @@ fn kinds(c: &Comparison) -> Vec<&str> {
     c.caveats.iter().map(|w| w.kind).collect()
 }
 
-/// A full file system refuses a third of the WRITEs at once. They are fast, and that is no praise.
+/// A full file system refuses 40 % of the WRITEs at once. They are fast, and that is not better.
 #[test]
 fn failures_are_worse_however_fast_they_are() {
     let before = recording("before", 1, 150, &writes(DISKS));
@@ -41,7 +41,7 @@ fn failures_are_worse_however_fast_they_are() {
     let failures = rows(&c, |s| matches!(s, Subject::Errors { .. }));
     assert_eq!(failures.len(), 2);
     for row in failures {
-        // More failures per second may be those of more load: the share is judged.
+        // Failures per second rise with the load, too: the share is judged.
         let wanted = match row.quantity {
             Quantity::Share => Verdict::Worse,
             _ => Verdict::More,
@@ -60,7 +60,7 @@ fn failures_are_worse_however_fast_they_are() {
         "{}",
         caveat.text
     );
-    // The mean fell by two fifths, and nobody praises it.
+    // Mean that fell by two fifths: not called better.
     let mean = write_row(&c, &Quantity::Mean);
     assert!(mean.ratio.unwrap().high < 0.8);
     assert_eq!(mean.verdict, Verdict::NotComparable);
@@ -70,7 +70,7 @@ fn failures_are_worse_however_fast_they_are() {
         "{:?}",
         c.rows
     );
-    // The other way round the failures ended, and that durations rose is no reproach.
+    // Reverse comparison: the failures ended, and longer durations are not worse.
     let back = compare_two(&after, &before);
     assert!(
         back.headline
@@ -78,18 +78,18 @@ fn failures_are_worse_however_fast_they_are() {
     );
     let worse = |r: &&Row| r.verdict == Verdict::Worse;
     assert_eq!(back.rows.iter().filter(worse).count(), 0);
-    // Failures took no time. That they ended explains a mean that is five thirds of what it was, and no more.
+    // Failures took no time. Their end explains a mean of five thirds, and no more.
     let slower = recording("slower", 1, 150, &writes(DISKS * 3.0));
     let mean = write_row(&compare_two(&after, &slower), &Quantity::Mean);
     assert_eq!(mean.verdict, Verdict::Worse, "{mean:?}");
-    // A file that does not exist is an answer.
+    // NOENT is an answer, not a failure.
     let mut answered = after.clone();
     answered.series.last_mut().unwrap().labels[2] = "noent".into();
     let c = compare_two(&before, &answered);
     assert_eq!(rows(&c, |s| matches!(s, Subject::Errors { .. })).len(), 0);
 }
 
-/// Calls that clients had to send again are in the headline, as all that is worse.
+/// Calls that clients had to send again are in the headline, like everything that is worse.
 #[test]
 fn calls_sent_again_are_in_the_headline() {
     let before = recording("before", 3, 150, &writes(DISKS));
@@ -106,7 +106,7 @@ fn calls_sent_again_are_in_the_headline() {
     assert!(c.headline.starts_with(told), "{}", c.headline);
 }
 
-/// A recording that was stopped at once has no load, mix or threads that differ from another's.
+/// A recording that was stopped at once has no load, mix or threads that could differ.
 #[test]
 fn a_recording_without_windows_is_said_to_be_empty() {
     let whole = recording("whole", 5, 60, &writes(DISKS));
@@ -125,7 +125,7 @@ fn a_recording_without_windows_is_said_to_be_empty() {
     let place = Place::new("empty");
     let path = place.store();
     Store::create(&path).unwrap().put(&empty).unwrap();
-    // A script must not take it for a server that is no worse.
+    // Exit code for scripts: undecided, not "no worse".
     Store::create(&path).unwrap().put(&whole).unwrap();
     good(&path, &["compare", "empty", "whole"]);
     let fail_on = ["--between", "5%", "--fail-on", "worse"];
@@ -144,7 +144,7 @@ fn a_recording_without_windows_is_said_to_be_empty() {
     );
 }
 
-/// A recording whose failures are left in these windows only.
+/// Recording with failures in these windows only.
 fn failing_in(name: &str, seed: u64, fails: impl Fn(usize) -> bool) -> Recording {
     let mut r = failing(&recording(name, seed, 150, &writes(DISKS)), 0.05);
     let errors = r.series.last().unwrap().id;
@@ -162,7 +162,7 @@ fn share_of_failures(c: &Comparison) -> Row {
     share.unwrap().clone()
 }
 
-/// One side has none at all: windows, or recordings, tell whether that is chance.
+/// Failures on one side only are tested by windows, or by recordings.
 #[test]
 fn failures_on_one_side_only_are_tested() {
     let never = recording("never", 21, 150, &writes(DISKS));
@@ -179,7 +179,7 @@ fn failures_on_one_side_only_are_tested() {
     let burst = failing_in("burst", 24, |i| (50..80).contains(&i));
     let row = share_of_failures(&compare_two(&never, &burst));
     assert!(row.verdict != Verdict::Worse, "{row:?}");
-    // Where few windows are independent there is no verdict.
+    // Few independent windows: no verdict.
     let short = failing_in("short", 25, |i| (30..60).contains(&i));
     let mut short = Recording {
         windows: short.windows[20..70].to_vec(),
@@ -191,7 +191,7 @@ fn failures_on_one_side_only_are_tested() {
         &short,
     ));
     assert_eq!(row.verdict, Verdict::Few, "{row:?}");
-    // No question that is asked first leaves failures out: they have a family of their own beside it.
+    // Failures are tested with every primary quantity: they have a family of tests of their own.
     let ask = |primary: &str, after: &Recording| {
         let options = Options {
             primary: Some(target_metric::parse(primary).unwrap()),
@@ -225,12 +225,12 @@ fn failures_on_one_side_only_are_tested() {
             "{}",
             c.method[0]
         );
-        // Their number per second is no failure: it stays behind the gate.
+        // Failures per second are not in that family, and are tested after the primary quantity.
         let errors = rows(&c, |s| matches!(s, Subject::Errors { .. }));
         let rate = errors.into_iter().find(|r| r.quantity == Quantity::Rate);
         assert_eq!(rate.unwrap().verdict, Verdict::NotTested);
     }
-    // Its level is 1 %: relative to 5 % its p is five times what it would be alone.
+    // Level of 1 % for that family: relative to 5 %, its p is five times that of a single test.
     let few = |i: usize| [12, 40, 75, 99, 130, 141].contains(&i);
     let six = failing_in("six", 27, few);
     let beside = share_of_failures(&ask("write:rate", &six));
@@ -240,7 +240,7 @@ fn failures_on_one_side_only_are_tested() {
         "{beside:?} {alone}"
     );
     assert_eq!(beside.verdict, Verdict::NoEvidence, "{beside:?}");
-    // Of several recordings one without failures is one that had none, not one that had too few windows.
+    // Recording without failures among several: it had none, and not too few windows.
     let quiet = |n: u64| (0..n).map(|i| recording("quiet", 30 + i, 150, &writes(DISKS)));
     let before: Vec<_> = quiet(4).collect();
     let after: Vec<_> = (0..4).map(|i| sporadic(40 + i)).collect();
@@ -253,7 +253,7 @@ fn failures_on_one_side_only_are_tested() {
     assert_eq!(row.verdict, Verdict::NoEvidence, "{row:?}");
 }
 
-/// A script that asks one question first learns of failures all the same, and of a question without an answer.
+/// A script with a primary quantity learns of failures all the same, and of a primary quantity without data.
 #[test]
 fn a_closed_gate_does_not_silence_failures() {
     let place = Place::new("gate");
@@ -289,7 +289,7 @@ fn a_closed_gate_does_not_silence_failures() {
     );
 }
 
-/// The same with these operations beside the WRITEs, of which in each window so many of a hundred fail.
+/// Recording with these operations beside the WRITEs: 100 in each window, of which this number fails.
 fn with_operations(mut r: Recording, operations: &[(&str, u64)]) -> Recording {
     let mut add = |family: &str, labels: &[&str]| {
         let id = r.series.iter().map(|k| k.id).max().unwrap() + 1;
@@ -321,7 +321,7 @@ fn with_operations(mut r: Recording, operations: &[(&str, u64)]) -> Recording {
     r
 }
 
-/// Whatever the number of operations that fail, more failures of any of them are worse.
+/// More failures of any operation are worse, however many operations fail.
 #[test]
 fn the_last_of_many_failing_operations_counts() {
     let always = [
@@ -353,7 +353,7 @@ fn the_last_of_many_failing_operations_counts() {
     let (code, out, err) = ask("after");
     assert_eq!(code, 4, "{out}{err}");
     assert!(out.contains("Failures of RENAME 3"), "{out}");
-    // Without a change four are printed, and the number of the others.
+    // Rows without a change: four are printed, and the number of the others.
     assert!(!out.contains("Failures of REMOVE 3"), "{out}");
     assert!(
         out.contains("failures of 2 more operations have no"),
@@ -369,7 +369,7 @@ fn the_last_of_many_failing_operations_counts() {
 
 /// Recordings of one server that differ by 10 % from run to run.
 #[test]
-fn replicates_see_what_windows_cannot() {
+fn replicates_show_the_variance_between_recordings() {
     let (mut single, mut several, mut stated) = (0, 0, 0);
     let tries = 12;
     for i in 0..tries {
@@ -398,7 +398,7 @@ fn replicates_see_what_windows_cannot() {
         "of {tries} pairs without a change, found with one a side {single}, stated {stated}, three a side {several}"
     );
     assert!(single == 0 && stated <= 1 && several <= 1);
-    // And they find what changed, and tell what to do next.
+    // Real change: it is found, and the report says how many recordings find a smaller one.
     let before = runs("hdd", 50, 3, 0.05, DISKS);
     let after = runs("ssd", 51, 3, 0.05, FLASH);
     let c = compare_all(&before, &after, &Options::default());
@@ -438,7 +438,7 @@ fn few_independent_stretches_are_no_verdict() {
     );
 }
 
-/// A large change needs no long recordings: only where windows look as if each followed from the one before are they few.
+/// Large changes need no long recordings: windows are too few only if each seems to follow from the one before.
 #[test]
 fn a_large_change_is_seen_in_six_minutes() {
     let (mut found, pairs) = (0, 20);
@@ -461,7 +461,7 @@ fn a_large_change_is_seen_in_six_minutes() {
 }
 
 #[test]
-fn one_question_is_asked_first() {
+fn a_primary_quantity_is_tested_first() {
     let before = recording("before", 5, 150, &writes(DISKS));
     let after = recording("after", 6, 150, &writes(DISKS * 0.9));
     let ask = |primary: Option<&str>| {
@@ -480,7 +480,7 @@ fn one_question_is_asked_first() {
     let (first, among) = (ask(Some("write:mean")), ask(None));
     assert!(p(&first) < p(&among), "{} {}", p(&first), p(&among));
     assert!(write_row(&first, &Quantity::Mean).primary);
-    // What is asked first and not found closes the way to the rest.
+    // Primary quantity without a change: no other quantity is tested.
     let c = ask(Some("write:rate"));
     let rate = write_row(&c, &Quantity::Rate);
     for row in c.rows.iter().filter(|r| r.p.is_some()) {
@@ -507,7 +507,7 @@ fn one_question_is_asked_first() {
         );
     };
     closed(&c);
-    // The primary quantity has the whole level: what it would have found is less than among all others.
+    // Whole level for the primary quantity: it finds smaller changes than as one of many.
     let finds = |c: &Comparison| write_row(c, &Quantity::Rate).finds.unwrap();
     assert!(
         finds(&c) < finds(&ask(None)),
@@ -521,7 +521,7 @@ fn one_question_is_asked_first() {
 }
 
 #[test]
-fn what_was_not_found_says_what_would_have_been() {
+fn no_evidence_comes_with_the_smallest_change_that_would_be_found() {
     let before = recording("before", 7, 150, &writes(DISKS));
     let c = compare_two(&before, &recording("after", 8, 150, &writes(DISKS)));
     for row in &c.rows {
@@ -542,9 +542,9 @@ fn what_was_not_found_says_what_would_have_been() {
     assert!(text::render(&c, false).contains("too small"));
 }
 
-/// 30 clients or 31: what matters is how much of the load moved.
+/// Clients that differ are reported by the share of the load that moved, not by their number.
 #[test]
-fn clients_matter_by_their_load() {
+fn other_clients_are_a_caveat_by_their_share_of_the_load() {
     let before = recording("before", 9, 150, &writes(DISKS));
     let after = recording("after", 10, 150, &writes(DISKS));
     let with = |share: f64| {
@@ -584,7 +584,7 @@ fn clients_matter_by_their_load() {
 }
 
 #[test]
-fn the_wrong_times_are_told() {
+fn times_that_do_not_match_are_caveats() {
     let a = recording("a", 11, 150, &writes(DISKS));
     let shifted = |hours: i64| {
         let mut b = recording("b", 11, 150, &writes(DISKS));
@@ -620,12 +620,12 @@ fn the_wrong_times_are_told() {
     assert!(!kinds(&turns).contains(&"order"), "{:?}", turns.caveats);
     assert!(of(&shifted(5)).contains(&"hours".to_owned()));
     assert!(!of(&shifted(1)).contains(&"hours".to_owned()));
-    // That day was a Saturday.
+    // Weekdays: the recording is of a Saturday.
     assert!(of(&shifted(72)).contains(&"weekdays".to_owned()));
     assert!(!of(&shifted(24)).contains(&"weekdays".to_owned()));
 }
 
-/// Days with a wave, those after slower. Three on each side tell by how much days differ, and one does not.
+/// Days with a daily wave; those after are slower. Three on each side measure how much days differ, and one does not.
 #[test]
 fn whole_days_are_compared_hour_by_hour() {
     let wave = |slower: f64| {
@@ -657,13 +657,13 @@ fn whole_days_are_compared_hour_by_hour() {
             "{:?}",
             unmatched.next
         );
-        // The wave makes a whole day's own interval useless, and too long a number for a phone.
+        // Interval of a whole day: the wave makes it useless, and too long a number for a narrow screen.
         let page = html::page(&one);
         assert!(page.contains("hardly known") && !page.contains("0.00 µs .."));
         whole += u32::from(write_row(&unmatched, &Quantity::Mean).verdict == Verdict::Worse);
         let c = by_hour(&a, &days(300 + 6 * i, 1.0));
         wrong += u32::from(c.rows.iter().any(changed));
-        // Days that differ by 10 %, which every hour of a day has in common.
+        // Days that differ by 10 %, each in all of its hours.
         let differ = |seed: u64| -> Vec<Recording> {
             let z = [0.9, -1.1, 0.3, -0.2, 1.2, -0.7f64];
             let z = |k: u64| z[((seed + 5 * k) % 6) as usize];
@@ -680,7 +680,7 @@ fn whole_days_are_compared_hour_by_hour() {
     assert!(whole == 0 && matched >= 9 && wrong <= 1 && level <= 1);
 }
 
-/// Two recordings a side of so many days, without a wave: `--match hour` is advised where it judges them, and nowhere else.
+/// Recordings of this many days on two sides, without a wave: `--match hour` is advised only where it leads to a verdict.
 #[test]
 fn hours_are_advised_where_they_make_a_verdict() {
     for (days, judges) in [(1.4, false), (1.6, false), (1.7, false), (1.8, true)] {
@@ -698,9 +698,9 @@ fn hours_are_advised_where_they_make_a_verdict() {
     }
 }
 
-/// A comparison without a verdict names no method of verdicts, whatever the reason.
+/// Methods of a comparison without a verdict: none of verdicts is named, whatever the reason.
 #[test]
-fn methods_are_those_that_were_used() {
+fn a_comparison_names_only_methods_that_were_used() {
     let of = |seed, windows| vec![recording("a", seed, windows, &writes(DISKS))];
     let mut copies = of(1, 60);
     copies.extend(of(1, 60));
@@ -711,7 +711,7 @@ fn methods_are_those_that_were_used() {
     let day = |seed| vec![by_the_hour("day", seed, 288, 300, |_| 5e-3)];
     for (before, after, options) in [
         (of(1, 60), of(2, 60), Options::default()),
-        // Too short for any test.
+        // Recordings too short for any test.
         (of(1, 6), of(2, 6), Options::default()),
         (copies.clone(), of(2, 60), Options::default()),
         (day(1), day(2), hours.clone()),
@@ -734,9 +734,9 @@ fn methods_are_those_that_were_used() {
     }
 }
 
-/// By names, by label, in parts; and the exit code for scripts.
+/// Recordings are named by name, by label and in parts; `--fail-on` sets the exit code.
 #[test]
-fn recordings_are_named_in_every_way() {
+fn recordings_are_named_by_name_label_and_part() {
     let place = Place::new("verdicts");
     let path = place.store();
     let mut store = Store::create(&path).unwrap();
@@ -764,7 +764,7 @@ fn recordings_are_named_in_every_way() {
     assert_eq!(by_name["rows"], json(&["--by", "disks"])["rows"]);
     assert_eq!(by_name["rows"], json(&["--by", "disks=hdd,ssd"])["rows"]);
     assert!(by_name["rows"][0]["components"]["between"].is_f64());
-    // One a side: two others of each label are too few to tell how much recordings differ, and later ones tell nothing.
+    // Single recordings: two others of each label are too few to measure how recordings differ, and later ones do not count.
     for (before, after) in [("hdd-2", "ssd-2"), ("hdd-0", "ssd-0")] {
         let one = json(&[before, after]);
         assert!(one["rows"][0]["components"].is_null());

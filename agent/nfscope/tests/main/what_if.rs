@@ -1,4 +1,4 @@
-//! `nfscope what-if` and `nfscope capacity` on a recording, and what `nfscope diagnose` says of changes.
+//! `nfscope what-if` and `nfscope capacity` on a recording.
 
 use crate::fixture::recorder::Place;
 use crate::fixture::recordings::recording;
@@ -8,7 +8,7 @@ use nfscope_baseline::store::Store;
 use serde_json::Value;
 use std::process::Command;
 
-/// A store with a recording of this server, called `friday`.
+/// Store with a recording of this server, called `friday`.
 fn store(word: &str, tale: &Tale) -> Place {
     let place = Place::new(word);
     std::fs::create_dir_all(place.store().parent().unwrap()).unwrap();
@@ -17,7 +17,7 @@ fn store(word: &str, tale: &Tale) -> Place {
     place
 }
 
-/// Exit code, stdout and stderr.
+/// Runs a command on that recording. Returns exit status, standard output and standard error.
 fn nfscope(command: &str, place: &Place, arguments: &[&str]) -> (i32, String, String) {
     let mut c = Command::new(env!("CARGO_BIN_EXE_nfscope"));
     c.args([command, "friday"]).args(arguments);
@@ -26,7 +26,7 @@ fn nfscope(command: &str, place: &Place, arguments: &[&str]) -> (i32, String, St
 }
 
 #[test]
-fn a_recording_tells_what_more_threads_would_do() {
+fn what_if_predicts_the_gain_of_more_threads() {
     let place = store("whatif-threads", &journal());
     let (code, out, err) = nfscope("what-if", &place, &["--threads", "32"]);
     assert_eq!((code, &*err), (0, ""), "{out}");
@@ -45,7 +45,7 @@ fn a_recording_tells_what_more_threads_would_do() {
     let (_, out, _) = nfscope("what-if", &place, &["--threads", "32", "--json"]);
     let p: Value = serde_json::from_str(&out).unwrap();
     let of = |name: &str| p["rate"][name].as_f64().unwrap();
-    // 28 requests instead of 8 share two commits.
+    // Expected gain: 28 requests instead of 8 share two commits.
     let gain = of("after") / of("before");
     assert!((2.9..3.8).contains(&gain), "{p}");
     assert!(of("low") <= of("after") && of("after") <= of("high"), "{p}");
@@ -53,7 +53,7 @@ fn a_recording_tells_what_more_threads_would_do() {
 }
 
 #[test]
-fn changes_are_listed_by_what_they_are_worth() {
+fn what_if_lists_changes_by_their_gain() {
     let place = store("whatif-list", &journal());
     let (code, out, _) = nfscope("what-if", &place, &[]);
     assert_eq!(code, 0);
@@ -63,7 +63,7 @@ fn changes_are_listed_by_what_they_are_worth() {
         "{out}"
     );
     assert!(at("2. 32 threads: ") < at("3. 8 CPUs: no gain"), "{out}");
-    // A gain has both ends, and nothing is said beyond them.
+    // Gains are intervals with both ends.
     assert!(out.contains(" times as many requests\n"), "{out}");
     assert!(!out.contains("or more"), "{out}");
     let (_, out, _) = nfscope("what-if", &place, &["--json"]);
@@ -76,7 +76,7 @@ fn changes_are_listed_by_what_they_are_worth() {
 }
 
 #[test]
-fn what_cannot_be_predicted_is_an_error_with_its_reason() {
+fn a_change_that_cannot_be_predicted_is_an_error_with_its_reason() {
     let place = store("whatif-refused", &journal());
     for (arguments, why) in [
         (["--disk", "1ms"], "no request waited for the disks"),
@@ -97,7 +97,7 @@ fn what_cannot_be_predicted_is_an_error_with_its_reason() {
 }
 
 #[test]
-fn capacity_has_what_the_model_says_of_more_clients() {
+fn capacity_has_the_prediction_for_more_clients() {
     let healthy = Tale {
         requests: 20_000,
         idle: 0.9,

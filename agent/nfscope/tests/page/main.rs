@@ -1,4 +1,4 @@
-//! The page at `/` in a real browser: a scripted server whose numbers are known, and `tests/browser/page.py`, which looks at it.
+//! Page at `/` in a real browser: an agent with known figures, and `tests/browser/page.py`, which checks what the page shows.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../fixture/mod.rs"]
@@ -22,10 +22,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Names that try to be markup, to turn text around, and to steer a terminal.
+/// Name with HTML markup, a right-to-left override and a terminal escape sequence.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\u{202e}evil\u{1b}[2J";
 
-/// What a second has, by client, export, operation, version, user and file; the latency, and how many.
+/// Operations of each second: client, export, operation, version, user and file; then their latency in seconds, and their number.
 const WHO_AND_WHAT: [([&str; 6], f64, u64); 5] = [
     (
         ["192.0.2.1", HOSTILE, "getattr", "3", "1000", "12"],
@@ -46,8 +46,8 @@ const WHO_AND_WHAT: [([&str; 6], f64, u64); 5] = [
     (["192.0.2.3", "/b", "getattr", "3", "0", "/"], 20e-6, 100),
 ];
 
-/// A server where each reading finds the same once more: 100 WRITEs of 1 ms, 20 of 40 ms, and 300 GETATTRs of 20 µs. One client of three
-/// has all the slow ones.
+/// Source whose counters grow by the same operations with each reading: 100 WRITEs of 1 ms, 20 of 40 ms, and 300 GETATTRs of 20 µs. Client
+/// 192.0.2.2 has all WRITEs of 40 ms.
 struct Known {
     began: Instant,
     readings: u64,
@@ -205,7 +205,7 @@ impl Source for Known {
     }
 }
 
-/// Three hours ago: a minute of READs, half a minute without the agent, and a minute more.
+/// Archive that begins three hours ago: one minute of READs, half a minute without the agent, and one more minute of READs.
 fn past(directory: &Path) -> Archive {
     let archive =
         Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
@@ -218,7 +218,7 @@ fn past(directory: &Path) -> Archive {
             length: Duration::from_secs(10),
             delta,
         };
-        // The disk may be slower than this loop.
+        // Retry while the queue of the archive is full: the disk may be slower than this loop.
         while archive
             .keep(&window, begun + Duration::from_secs(10 * at))
             .is_err()
@@ -229,7 +229,8 @@ fn past(directory: &Path) -> Archive {
     archive
 }
 
-/// `before` with WRITEs of 40 ms; half as long `after` with WRITEs of 1 ms, and a gap in it; and `ticking` by seconds.
+/// Store of three recordings: `before` has WRITEs of 40 ms; `after` is half as long, has WRITEs of 1 ms and a gap; `ticking` has windows of
+/// one second.
 fn recordings(file: &Path) {
     let mut store = Store::create(file).unwrap();
     for (name, began, latency, length, seconds) in [
@@ -284,7 +285,7 @@ fn recordings(file: &Path) {
     }
 }
 
-/// The Python that drives a browser; none where set-up has not installed it, and then the test says so.
+/// Path of the Python that drives a browser. Skips the test and returns `None` if set-up has not installed it.
 fn browser_python() -> Option<String> {
     let python = std::env::var("NFSCOPE_BROWSER_PYTHON").unwrap_or_else(|_| {
         format!(
@@ -299,14 +300,14 @@ fn browser_python() -> Option<String> {
     None
 }
 
-/// Runs a script of `tests/browser/`, which fails at the first thing that is wrong.
+/// Runs a script of `tests/browser/`, which fails at its first failed check.
 fn browser_sees(script: &mut Command) {
     let (code, text, errors) = fixture::said(&script.output().unwrap());
     assert_eq!(code, 0, "{text}\n{errors}");
 }
 
 #[test]
-fn the_page_shows_what_is_known_in_a_real_browser() {
+fn the_page_shows_the_figures_of_its_agent_in_a_real_browser() {
     let Some(python) = browser_python() else {
         return;
     };
@@ -333,12 +334,12 @@ fn the_page_shows_what_is_known_in_a_real_browser() {
             .arg(root().join("tests/browser/page.py"))
             .arg(format!("http://{address}/"))
             .args([Path::new(env!("CARGO_BIN_EXE_nfscope")), &store])
-            // A folder for screenshots: what no check sees, people do.
+            // Folder for screenshots, if one is set: people see what no check covers.
             .args(std::env::var_os("NFSCOPE_SCREENSHOTS")),
     );
 }
 
-/// A program that ends with the test.
+/// Process that is killed when the test ends.
 struct Ends(std::process::Child);
 
 impl Drop for Ends {
@@ -370,7 +371,7 @@ fn the_demonstration_and_its_reports_are_shown_in_a_real_browser() {
     let report = |name: &str, more: &[&str]| {
         let file = directory.path().join(name);
         let begun = Instant::now();
-        // Windows of the present come every ten seconds.
+        // Retry: the agent's first window takes ten seconds, and a report without windows is refused.
         loop {
             let mut report = Command::new(env!("CARGO_BIN_EXE_nfscope"));
             report.args(["report", "--last", "1d", "--url", agent]);
@@ -421,7 +422,7 @@ fn pictures_of_the_documentation_keep_their_columns_in_a_real_browser() {
     );
 }
 
-/// The first page of a comparison is one sheet, whatever it has to say: a success, nothing to conclude, lost writes, long texts.
+/// First page of a comparison fits on one sheet for a success, for no difference, for lost writes and for long texts.
 #[test]
 fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
     let Some(python) = browser_python() else {
@@ -432,7 +433,7 @@ fn pages_to_sign_print_on_one_sheet_in_a_real_browser() {
     let store = at("baselines.db");
     fixture::signed::keep(&store);
     let side = fixture::signed::side;
-    // As long as they may be.
+    // Title and note of the largest lengths.
     let long = "a long note that somebody wrote about this change ".repeat(4);
     let title = "A title that takes more than a line, with W in it: ".to_owned() + &"W".repeat(69);
     let titled = [

@@ -1,12 +1,12 @@
-//! Agents that may open too few files, have too few threads, or may not make a system call that they need: each ends with one sentence
-//! that says what to do.
+//! Agents with too low a limit of open files or of threads, or without a system call that they need: each ends with one sentence that names
+//! the fix.
 
 use super::command;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// All that an agent says that cannot start.
+/// Standard error of an agent that cannot start: one line, and exit status 1.
 fn last_words(mut agent: Command) -> String {
     let out = agent.output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -19,10 +19,10 @@ fn last_words(mut agent: Command) -> String {
     said
 }
 
-/// An agent that begins with this.
+/// Agent process that runs `first` between fork(2) and exec(2).
 fn with(first: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> Command {
     let mut agent = command("keep");
-    // SAFETY: what is called between fork and exec makes system calls alone.
+    // SAFETY: `first` runs between fork(2) and exec(2), and makes system calls only.
     unsafe { agent.pre_exec(first) };
     agent
 }
@@ -41,7 +41,7 @@ fn limited(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> Command
     })
 }
 
-/// Has this system call fail from now on, also in programs that are executed.
+/// Installs a seccomp filter that fails this system call from now on, also after exec(2).
 fn refuse(call: libc::c_long, errno: i32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter {
         code: code as u16,
@@ -81,13 +81,13 @@ fn refuse(call: libc::c_long, errno: i32) -> io::Result<()> {
     }
 }
 
-pub fn too_few_files_are_told_with_their_number() {
+pub fn a_low_limit_of_open_files_is_reported_with_both_numbers() {
     for few in [16, 64, 511] {
         let said = last_words(limited(libc::RLIMIT_NOFILE, few, few));
         let number = format!("may open {few} files, and needs 512: raise the limit");
         assert!(said.contains(&number), "{said}");
     }
-    // A limit that may be raised is raised.
+    // Soft limit below the hard limit: the agent raises it.
     let agent = limited(libc::RLIMIT_NOFILE, 64, 4096);
     let (child, _) = super::spawned(agent, "attached ");
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
@@ -97,9 +97,9 @@ pub fn too_few_files_are_told_with_their_number() {
     super::stop(child, libc::SIGTERM);
 }
 
-/// The limit is one of a user, and none of root.
-pub fn too_few_threads_are_told_with_their_number() {
-    // A number that no other process has.
+/// RLIMIT_NPROC is a limit of a user, and does not hold for root.
+pub fn a_low_limit_of_threads_is_reported_with_the_number_needed() {
+    // User ID without any process.
     const USER: u32 = 0x7ffe_7777;
     let mut agent = with(|| {
         let limit = libc::rlimit {
@@ -125,7 +125,7 @@ pub fn too_few_threads_are_told_with_their_number() {
     );
 }
 
-pub fn refused_system_calls_are_told() {
+pub fn a_refused_system_call_is_named_in_the_error() {
     let refused = |call, errno| last_words(with(move || refuse(call, errno)));
     for (name, call) in [
         ("socketpair", libc::SYS_socketpair),
@@ -139,7 +139,7 @@ pub fn refused_system_calls_are_told() {
     }
     let said = refused(libc::SYS_clone3, libc::EPERM);
     assert!(said.contains("or allow clone3 or clone"), "{said}");
-    // Older filters do not know clone3, and C libraries then take clone.
+    // ENOSYS for clone3, as from older filters: the C library falls back to clone.
     let agent = with(|| refuse(libc::SYS_clone3, libc::ENOSYS));
     let (child, _) = super::spawned(agent, "attached ");
     super::stop(child, libc::SIGTERM);

@@ -1,4 +1,4 @@
-//! The service against peers: a program of its own, because it measures its own memory.
+//! The HTTP service against its clients: a program of its own, because tests measure the memory of their process.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../fixture/mod.rs"]
@@ -11,7 +11,7 @@ mod windows;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held by tests that measure the memory of this process, and by those that take much of it.
+/// Lock for tests that measure the memory of this process, or take much of it.
 fn memory() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Names of clients and users in what the agent serves, beside their addresses and never in a metric.
+//! Names of clients and users in responses of the agent: beside their addresses and IDs, and never in a metric.
 
 use crate::fixture::serve::{Kept, attached_with, get, send};
 use crate::fixture::{slow_op, status};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 
-/// Two clients; one of them writes, as user 1000.
+/// Source with two clients that write, one as user 1000 and one as user 1001.
 struct Two(u64);
 
 const CLIENTS: [(&str, &str, u64); 2] = [("10.9.0.2", "1000", 80), ("10.9.0.3", "1001", 20)];
@@ -83,7 +83,7 @@ fn json(agent: SocketAddr, path: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer}"))
 }
 
-/// The client, its name, the user and its name of each row of the first second.
+/// Client, its name, user and its name of each row of the first second. `Err` has the text of a refusal.
 fn rows(agent: SocketAddr, query: &str) -> Result<Vec<[Option<String>; 4]>, String> {
     let request = format!("GET /breakdown?{query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     let mut lines = BufReader::new(send(agent, request.as_bytes())).lines();

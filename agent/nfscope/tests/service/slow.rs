@@ -1,4 +1,4 @@
-//! `/slow`: several listeners at once, each with what it asked for. In-process, with a source that needs no kernel.
+//! `/slow` with several subscribers at once, each with its own filter. In-process, with a source that needs no kernel.
 
 use crate::fixture::serve::{HANG, attached, get, receive, resident, send, send_from, serve};
 use crate::fixture::{Fake, Slow, slow_op, status};
@@ -12,12 +12,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// A listener whose answer's header has been read.
+/// Subscriber whose response header has been read.
 struct Listener(BufReader<TcpStream>);
 
 impl Listener {
     fn new(address: SocketAddr, query: &str) -> Self {
-        // HTTP/1.0, so that lines come without chunks.
+        // HTTP/1.0: lines come without chunks.
         let request = format!("GET /slow{query} HTTP/1.0\r\nHost: localhost\r\n\r\n");
         Listener::open(send(address, request.as_bytes()))
     }
@@ -42,7 +42,7 @@ impl Listener {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// The name of the operation in the next line.
+    /// Name of the operation in the next line.
     fn op(&mut self) -> String {
         match self.line() {
             Line::Op(op) => op.op,
@@ -57,7 +57,7 @@ fn server() -> (SocketAddr, Arc<Mutex<Slow>>) {
     (attached(source), slow)
 }
 
-/// Waits until the last thing that the source was asked for is this.
+/// Waits until the source was last given this filter.
 fn asked(slow: &Mutex<Slow>, want: Option<&SlowFilter>) {
     let begun = Instant::now();
     while slow.lock().unwrap().asked.last().map(Option::as_ref) != Some(want) {
@@ -76,19 +76,19 @@ fn happen(slow: &Mutex<Slow>, ops: &[(&str, u64)]) {
 }
 
 #[test]
-fn operations_arrive_as_they_happen() {
+fn slow_operations_arrive_as_they_happen() {
     let (a, slow) = server();
     let mut listener = Listener::new(a, "");
     asked(&slow, Some(&SlowFilter::from_query("").unwrap()));
     for op in ["write", "commit", "getattr"] {
-        // The next happens only when this one has arrived.
+        // Next operation only after this one has arrived.
         happen(&slow, &[(op, 20)]);
         assert_eq!(listener.op(), op);
     }
 }
 
 #[test]
-fn newer_clients_get_chunks() {
+fn an_http_1_1_client_gets_slow_operations_in_chunks() {
     let (a, slow) = server();
     let mut s = send(a, b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
     happen(&slow, &[("write", 20)]);
@@ -102,7 +102,7 @@ fn newer_clients_get_chunks() {
 }
 
 #[test]
-fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
+fn each_subscriber_gets_its_filter_and_the_last_one_ends_the_watch() {
     let (a, slow) = server();
     assert!(slow.lock().unwrap().asked.is_empty());
     let mut writes = Listener::new(a, "?op=write&min_latency=50ms&limit=10");
@@ -133,7 +133,7 @@ fn each_listener_gets_what_it_asked_for_and_the_last_one_ends_the_watch() {
 }
 
 #[test]
-fn a_listener_that_does_not_read_is_bounded_and_told_what_it_missed() {
+fn a_subscriber_that_does_not_read_is_bounded_and_gets_the_number_missed() {
     const BATCHES: u64 = 250;
     const OPS: u64 = 2000;
     let _alone = memory();
@@ -149,7 +149,7 @@ fn a_listener_that_does_not_read_is_bounded_and_told_what_it_missed() {
         }
     }
     let grown = resident().saturating_sub(before);
-    // Some 150 MB of lines happened, of which the queues hold one, and the other tests of this process some 20.
+    // 500,000 lines are some 150 MB. The queue of a subscriber holds one of these MB, and other tests of this process take some 20.
     assert!(grown < 50 << 10, "{grown} kB more");
     happen(&slow, &[("read", 20)]);
     while other.line() == (Line::LeftOut { left_out: 0 }) {}
@@ -165,14 +165,14 @@ fn a_listener_that_does_not_read_is_bounded_and_told_what_it_missed() {
 }
 
 #[test]
-fn a_quiet_listener_gets_signs_of_life() {
+fn a_subscriber_without_operations_gets_signs_of_life() {
     let (a, _slow) = server();
     let mut listener = Listener::new(a, "");
     assert_eq!(listener.line(), Line::LeftOut { left_out: 0 });
 }
 
 #[test]
-fn what_cannot_be_had_is_refused_with_the_reason() {
+fn slow_is_refused_with_the_reason() {
     let refused = |a, code: u16, why: &str| {
         let answer = get(a, "/slow", "");
         assert!(
@@ -209,7 +209,7 @@ fn what_cannot_be_had_is_refused_with_the_reason() {
 }
 
 #[test]
-fn listeners_are_few_and_one_address_cannot_take_all_places() {
+fn subscribers_are_limited_in_all_and_for_one_address() {
     let (a, slow) = server();
     let refused = |answer: String, why: &str| {
         assert!(

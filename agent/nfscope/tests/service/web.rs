@@ -1,4 +1,4 @@
-//! The server against peers that behave and peers that do not. In-process, with a source that needs no kernel.
+//! The HTTP server against clients that behave and clients that do not. In-process, with a source that needs no kernel.
 
 use crate::fixture::serve::{
     HANG, attached, get, receive, resident, send, serve, serve_as, serve_on,
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
-/// The agent evaluates for the first time when its first window has ended. It still serves: the status stays 200.
+/// First evaluation: at the end of the agent's first window. The status stays 200, because the agent still serves.
 #[test]
 fn health_is_degraded_while_a_request_is_stuck() {
     let stuck = HeldRequest {
@@ -44,7 +44,7 @@ fn health_is_degraded_while_a_request_is_stuck() {
     );
     let findings = get(a, "/findings", "");
     assert!(findings.contains("\"stuck_requests\""), "{findings}");
-    // A server without one is healthy, however often it is asked.
+    // Server without a stuck request: healthy at every call.
     let healthy = attached(Fake::new());
     assert!(get(healthy, "/healthz", "").ends_with("ok\n"));
 }
@@ -203,7 +203,7 @@ fn the_accept_header_chooses_the_format() {
     ));
 }
 
-/// Body of an answer, unpacked.
+/// Uncompressed body of a response, and its compressed size in bytes.
 fn unpacked(a: SocketAddr, path: &str) -> (String, usize) {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
@@ -229,7 +229,7 @@ fn unpacked(a: SocketAddr, path: &str) -> (String, usize) {
 }
 
 #[test]
-fn bodies_are_packed_for_those_who_take_that() {
+fn bodies_are_compressed_for_clients_that_accept_gzip() {
     let a = attached(Fake::new());
     for path in ["/metrics", "/metrics?collect[]=op", "/snapshot", "/"] {
         let (text, packed) = unpacked(a, path);
@@ -237,7 +237,7 @@ fn bodies_are_packed_for_those_who_take_that() {
         let (head, body) = plain.split_once("\r\n\r\n").unwrap();
         assert!(!head.contains("content-encoding"), "{head}");
         assert!(head.contains("vary: accept, accept-encoding\r\n"), "{head}");
-        // Readings differ in their numbers.
+        // First line only: readings differ in their numbers.
         assert_eq!(text.lines().next(), body.lines().next(), "{path}");
         assert!(
             3 * packed < 2 * text.len(),
@@ -250,7 +250,7 @@ fn bodies_are_packed_for_those_who_take_that() {
 }
 
 #[test]
-fn a_scraper_may_want_a_part_of_the_metrics() {
+fn a_scraper_selects_collectors_of_the_metrics() {
     let a = attached(Fake::new());
     let answer = get(a, "/metrics?collect%5B%5D=block&collect%5B%5D=agent", "");
     let (_, body) = answer.split_once("\r\n\r\n").unwrap();
@@ -260,9 +260,9 @@ fn a_scraper_may_want_a_part_of_the_metrics() {
     assert!(!answer.contains("nfscope_block_") && answer.contains("nfscope_op_"));
 }
 
-/// Of one reading only so many parts are made; a moment later there is a new one.
+/// Different parts of one reading are limited. A later reading has its own.
 #[test]
-fn parts_of_the_metrics_are_shared_and_few() {
+fn different_parts_of_one_reading_are_limited() {
     let a = attached(Fake::new());
     let names = ["op", "rpc", "threads", "log", "block", "clients"];
     let pairs = names.iter().flat_map(|a| names.map(|b| (*a, b)));
@@ -280,7 +280,7 @@ fn parts_of_the_metrics_are_shared_and_few() {
     for text in ["retry-after: 1\r\n", "vary: accept", "at most 8 different"] {
         assert!(busy.contains(text), "{busy}");
     }
-    // The whole is not concerned, and a part is to be had again soon.
+    // Whole metrics are not limited, and parts are available again from the next reading.
     assert!(get(a, "/metrics", "").starts_with("HTTP/1.1 200 "));
     while !get(a, &parts[1], "").starts_with("HTTP/1.1 200 ") {
         assert!(begun.elapsed() < HANG);
@@ -303,7 +303,7 @@ fn a_snapshot_survives_the_wire() {
 }
 
 #[test]
-fn while_attaching_it_answers_and_says_so() {
+fn an_attaching_agent_answers_and_reports_its_state() {
     let (attached, wait) = mpsc::channel::<()>();
     let a = serve(move || {
         let _ = wait.recv();
@@ -333,7 +333,7 @@ fn while_attaching_it_answers_and_says_so() {
 }
 
 #[test]
-fn health_names_what_it_waits_for() {
+fn health_names_the_module_that_a_probe_waits_for() {
     let a = attached(Fake {
         probes: vec![status(
             "dispatch",
@@ -379,7 +379,7 @@ fn two_hundred_scrapes_at_once_are_all_answered_by_few_readings() {
 }
 
 #[test]
-fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
+fn a_scraper_that_reads_a_byte_a_second_stops_no_other() {
     let a = attached(Fake::new());
     let mut slow: Vec<_> = (0..8)
         .map(|_| send(a, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
@@ -396,7 +396,7 @@ fn a_scraper_that_reads_a_byte_a_second_stops_nobody() {
 #[test]
 fn a_header_that_never_ends_is_cut_off() {
     let a = attached(Fake::new());
-    // No answer, or one that says so; the point is that it ends.
+    // Response not checked: there may be none, or a refusal. The connection has to end.
     let answer = receive(send(a, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: "));
     assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
@@ -418,13 +418,13 @@ fn a_megabyte_of_header_is_refused_and_costs_no_memory() {
         refused(&request);
     }
     let grown = resident().saturating_sub(before);
-    // Other tests run in this process meanwhile; without a bound, these requests are 100 MiB.
+    // Bound with room for other tests of this process. Without a limit, these requests are 100 MiB.
     assert!(grown < 50 << 10, "{grown} kB more after 100 MiB of headers");
     assert!(get(a, "/healthz", "").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
-fn a_request_that_names_no_host_or_two_is_no_request() {
+fn a_request_without_exactly_one_host_header_is_refused() {
     let a = attached(Fake::new());
     for hosts in ["", "Host: localhost\r\nHost: localhost\r\n"] {
         let request = format!("GET /metrics HTTP/1.1\r\n{hosts}\r\n");
@@ -437,7 +437,7 @@ fn a_request_that_names_no_host_or_two_is_no_request() {
 }
 
 #[test]
-fn a_page_of_somebody_else_in_a_browser_of_this_host_reads_nothing() {
+fn a_foreign_host_name_is_refused_against_dns_rebinding() {
     let a = attached(Fake::new());
     let ask = |request: String| receive(send(a, request.as_bytes()));
     for path in ["/metrics", "/snapshot", "/nothing"] {
@@ -468,16 +468,16 @@ fn a_page_of_somebody_else_in_a_browser_of_this_host_reads_nothing() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 }
 
-/// An address of this host that others could connect to, too.
+/// Address of this host that other hosts could connect to.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    // Sends nothing; the kernel chooses the address that it would send from.
+    // connect(2) of a UDP socket sends nothing; the kernel chooses the source address.
     socket.connect("192.0.2.1:9").ok()?;
     let ip = socket.local_addr().unwrap().ip();
     (!ip.is_loopback()).then_some(ip)
 }
 
-/// Who is on another host, for all that the agent can see, and the same program on this one.
+/// Responses to a client that the agent takes for one of another host, because of its Host header, and to a program on this host.
 fn both(a: SocketAddr, ip: IpAddr, path: &str) -> [String; 2] {
     ["nfs1.example".to_owned(), ip.to_string()].map(|host| {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -486,7 +486,7 @@ fn both(a: SocketAddr, ip: IpAddr, path: &str) -> [String; 2] {
 }
 
 #[test]
-fn users_and_files_are_for_this_host_whoever_may_read_the_rest() {
+fn users_and_files_need_a_setting_of_their_own_for_other_hosts() {
     let Some(ip) = own_address() else {
         println!("SKIPPED: names of files: this host has no address but loopback");
         return;
@@ -498,7 +498,7 @@ fn users_and_files_are_for_this_host_whoever_may_read_the_rest() {
         while get(a, "/healthz", "").contains("attaching") {
             std::thread::yield_now();
         }
-        // This source breaks nothing down, and says so once it is asked.
+        // Source without break-downs: it answers 503 once the request has passed the access check.
         for (query, allowed) in [
             ("by=client,op", details),
             ("by=client&where=user:0", details && names),
@@ -525,7 +525,7 @@ fn users_and_files_are_for_this_host_whoever_may_read_the_rest() {
 }
 
 #[test]
-fn what_names_files_is_for_this_host_and_where_a_setting_allows_it() {
+fn details_are_refused_to_other_hosts_unless_a_setting_allows_them() {
     let Some(ip) = own_address() else {
         println!("SKIPPED: details: this host has no address but loopback");
         return;
@@ -538,7 +538,7 @@ fn what_names_files_is_for_this_host_and_where_a_setting_allows_it() {
             std::thread::yield_now();
         }
         for path in ["/snapshot", "/slow"] {
-            // Neither on loopback nor for a name of this host: as if it came from elsewhere.
+            // Host header that is no name of this host, from an address that is not loopback: treated as another host.
             let request = format!("HEAD {path} HTTP/1.1\r\nHost: nfs1.example\r\n\r\n");
             let answer = receive(send(a, request.as_bytes()));
             let status = if allow_details { "200" } else { "403" };
@@ -546,7 +546,7 @@ fn what_names_files_is_for_this_host_and_where_a_setting_allows_it() {
                 answer.starts_with(&format!("HTTP/1.1 {status} ")),
                 "{path}: {answer}"
             );
-            // A program on this host.
+            // Program on this host.
             let request = format!("HEAD {path} HTTP/1.1\r\nHost: {ip}\r\n\r\n");
             let answer = receive(send(a, request.as_bytes()));
             assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");

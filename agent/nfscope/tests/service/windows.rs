@@ -1,4 +1,4 @@
-//! Windows for the page: answers that are nobody else's have a bound.
+//! Bound of the memory that unread responses of `/windows` take.
 
 use crate::fixture::Fake;
 use crate::fixture::serve::{HANG, Kept, attached_with, get, send};
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 const WINDOWS: u64 = 60;
-/// What a range of the history has, roughly: more than sockets take for a peer that does not read.
+/// Bytes of a response from the history, roughly: more than socket buffers take for a client that does not read.
 const ANSWER: usize = WINDOWS as usize * 50 * 4000;
 
-/// Ten minutes of a server with paths as long as they may be.
+/// Ten minutes of a server with export paths of the largest length.
 fn history(directory: &Path, ended: SystemTime) -> Archive {
     let archive =
         Archive::open(directory, 1, Duration::from_secs(86_400), Names::default()).unwrap();
@@ -29,7 +29,7 @@ fn history(directory: &Path, ended: SystemTime) -> Archive {
             delta,
         };
         let at = ended - Duration::from_secs(10 * (WINDOWS - at));
-        // The disk may be slower than this loop.
+        // Retry while the queue of the archive is full: the disk may be slower than this loop.
         while archive.keep(&window, at).is_err() {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -38,7 +38,7 @@ fn history(directory: &Path, ended: SystemTime) -> Archive {
 }
 
 #[test]
-fn many_who_do_not_read_their_windows_leave_room_for_others() {
+fn clients_that_do_not_read_their_windows_leave_memory_for_others() {
     let _alone = memory();
     let directory = tempfile::tempdir().unwrap();
     let now = SystemTime::now();
@@ -55,11 +55,11 @@ fn many_who_do_not_read_their_windows_leave_room_for_others() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut idle = Vec::new();
     let begun = Instant::now();
-    // The disk is behind with what was just kept.
+    // Archive that is still writing the windows from above: it answers `busy`.
     while get(a, &path, "").contains("busy") {
         assert!(begun.elapsed() < HANG);
     }
-    // Each reads the head of its answer, and no more.
+    // Clients read the head of their response, and no more.
     let refused = loop {
         assert!(begun.elapsed() < HANG && idle.len() * ANSWER < 200 << 20);
         let mut from = BufReader::with_capacity(512, send(a, request.as_bytes()));

@@ -27,5 +27,6 @@ pub use agent_link::AgentLink;
 pub use configuration::{Configuration, Sandbox};
 pub use hosts::of_this_host;
 pub use listeners::{from_systemd, listen};
+pub use places::PEER_STREAMS;
 pub use server::Server;
 pub use web_config::WebConfig;

@@ -75,10 +75,11 @@ mod tests {
         assert_eq!(files, ALL.len() + 1, "a file of the page is not served");
         let served = ALL.iter().map(|a| a.text).chain([index::PAGE]);
         let packed: usize = served.map(|t| gzip(t.as_bytes()).unwrap().len()).sum();
-        // The limit of what authors write includes comments, so that none hide in them.
+        // The limit of what authors write includes comments, so that none hide in them. It was 100,000 before the page had headline
+        // figures, sorted tables and three scales of colours. A browser loads the packed files, whose limit has not changed.
         let written = fs::read_dir(&folder).unwrap();
         let written: u64 = written.map(|f| f.unwrap().metadata().unwrap().len()).sum();
-        assert!(written <= 100_000, "{written} bytes are written");
+        assert!(written <= 112_000, "{written} bytes are written");
         assert!(packed <= 35_000, "{packed} bytes packed");
     }
 

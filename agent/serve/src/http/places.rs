@@ -12,7 +12,7 @@ const PLACES: usize = 320;
 pub(super) const PEER_PLACES: usize = 256;
 /// Most streams of one peer. A browser has six connections to a server, and pages that count or watch need one of them for everything else.
 /// The service has [`MAX_SUBSCRIBERS`](crate::service::slow_subscribers::MAX_SUBSCRIBERS) for all.
-pub(super) const PEER_STREAMS: usize = 5;
+pub const PEER_STREAMS: usize = 5;
 
 /// Progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -36,6 +36,8 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 const ATTENTION: Duration = Duration::from_secs(5);
 /// Most windows in one answer. A page asks again for the rest.
 const MOST_WINDOWS: usize = 60;
+/// Name of the only probe of an agent that plays a recording.
+pub const REPLAY: &str = "replay";
 /// Most text in one answer, before its last window.
 const MOST_TEXT: usize = 1 << 20;
 
@@ -44,6 +46,8 @@ const MOST_TEXT: usize = 1 << 20;
 struct Answer<'a> {
     #[serde(flatten)]
     greeting: Greeting<'a>,
+    /// True if the agent plays a recording: nothing can be counted on demand.
+    replay: bool,
     /// Value of `since` for the next request.
     since: String,
     /// True if there are more windows already.
@@ -74,6 +78,8 @@ pub(crate) struct History {
     asked: Option<Instant>,
     host: String,
     kernel: String,
+    /// True if the windows are those of a recording.
+    replay: bool,
     archive: Option<Archive>,
     /// Names of clients.
     pub(super) names: Names,
@@ -95,6 +101,7 @@ impl Default for History {
             asked: None,
             host: String::new(),
             kernel: String::new(),
+            replay: false,
             archive: None,
             names: Names::default(),
             late: LateWindows::default(),
@@ -196,6 +203,7 @@ impl History {
     fn keep(&mut self, window: &Window, findings: &FindingTracker, ended: SystemTime) {
         self.host = window.delta.host.clone().unwrap_or_default();
         self.kernel = window.delta.kernel.clone().unwrap_or_default();
+        self.replay = window.delta.probes.iter().any(|p| p.probe == REPLAY);
         let active = findings
             .shares()
             .map(|(kind, share)| (kind.as_str(), share));
@@ -246,6 +254,7 @@ impl History {
         };
         let answer = Answer {
             greeting: Greeting::new(&self.host, &self.kernel),
+            replay: self.replay,
             since: since.to_string(),
             more: from + windows.len() < self.kept.len(),
             windows,

@@ -14,7 +14,7 @@ pub struct Phases {
 
 impl Phases {
     /// Builds the phases from seconds in the order of the names.
-    pub(super) fn new<const N: usize>(
+    pub(crate) fn new<const N: usize>(
         names: &'static [&'static str; N],
         seconds: PhaseSeconds<N>,
     ) -> Phases {

@@ -10,3 +10,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "nfscope.account" -}}
 {{- if .Values.serviceAccount.create }}{{ default (include "nfscope.name" .) .Values.serviceAccount.name }}{{ else }}{{ default "default" .Values.serviceAccount.name }}{{ end }}
 {{- end }}
+
+{{- /* Parts of an endpoint that a PodMonitor and a ServiceMonitor have in common: scheme, TLS, password. */}}
+{{- define "nfscope.endpoint" -}}
+{{- with .scheme }}
+scheme: {{ . }}
+{{- end }}
+{{- with .tlsConfig }}
+tlsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .basicAuth }}
+basicAuth:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}

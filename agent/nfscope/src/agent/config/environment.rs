@@ -1,4 +1,4 @@
-//! Settings in the environment, for service managers and containers: `NFSCOPE_LIMITS_CLIENTS=500`.
+//! Settings from environment variables such as `NFSCOPE_LIMITS_CLIENTS=500`, for service managers and containers.
 
 use super::file::Error;
 use super::table::{SETTINGS, Settings};
@@ -6,8 +6,7 @@ use nfscope_text::suggest::nearest;
 use std::borrow::Cow;
 use toml::de::{DeTable, DeValue};
 
-/// Sets what these variables say. Those of other programs are passed over, those of nfscope that are no settings, and those that
-/// are empty.
+/// Applies these variables. Empty ones are skipped, and names outside of nfscope's sections. An unknown name in a section is an error.
 pub(super) fn apply(
     settings: &mut Settings,
     variables: impl Iterator<Item = (String, String)>,
@@ -28,7 +27,7 @@ pub(super) fn apply(
         let line = format!("value = {value}");
         let parsed = DeTable::parse(&line).ok();
         let parsed = (parsed.as_ref()).and_then(|t| Some(t.get_ref().get("value")?.get_ref()));
-        // A text needs no quotes here.
+        // Strings need no quotes in the environment.
         let text = DeValue::String(Cow::Borrowed(&value));
         parsed
             .is_some_and(|v| (setting.set)(settings, v).is_ok())
@@ -44,7 +43,7 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// True of what looks like a setting.
+/// Returns true if a variable begins like a setting: NFSCOPE, a section, and an underscore.
 fn in_a_section(name: &str) -> bool {
     let of = |section: &str| format!("NFSCOPE_{}_", section.to_uppercase());
     SETTINGS.iter().any(|s| name.starts_with(&of(s.section)))

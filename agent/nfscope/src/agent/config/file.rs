@@ -1,4 +1,4 @@
-//! A configuration file: TOML, read from its spanned tree so that every complaint has its line.
+//! Configuration file in TOML. It is read as a tree with spans, so that every error has a line number.
 
 use super::table::{SETTINGS, Settings};
 use nfscope_text::suggest::nearest;
@@ -6,50 +6,50 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// What can be wrong with a configuration file. Each names the file and the place in it.
+/// Error of a configuration file or of the environment, with its place.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The file cannot be read.
     #[error("cannot read configuration {file}: {why}")]
     Unreadable {
-        /// Its path.
+        /// Path of the file.
         file: String,
-        /// The system's answer.
+        /// Error of the operating system.
         why: std::io::Error,
     },
-    /// Not TOML.
+    /// The file is not TOML.
     #[error("{place}: {why}")]
     Malformed {
         /// FILE:LINE:COLUMN
         place: String,
-        /// The parser's words.
+        /// Message of the parser.
         why: String,
     },
     /// A key or a section that does not exist.
     #[error("unknown {what} ({place}){hint}")]
     Unknown {
-        /// The key and its section.
+        /// Unknown key and its section.
         what: String,
         /// FILE:LINE
         place: String,
-        /// The nearest known name, or all of them.
+        /// Nearest known name, or all of them.
         hint: String,
     },
     /// A value of the wrong type, or outside its range.
     #[error("{key} must be {wanted}, not {found} ({place})")]
     Type {
-        /// The key.
+        /// Name of the key.
         key: &'static str,
         /// Type it must have, with an example.
         wanted: &'static str,
-        /// Type it has, or the value where only that is wrong.
+        /// Type that it has, or its value if only that is wrong.
         found: String,
         /// FILE:LINE
         place: String,
     },
 }
 
-/// Sets what a file says.
+/// Applies the settings in a file.
 pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<(), Error> {
     let file = File {
         path: path.to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<
         let section = name.get_ref().as_ref();
         let known: Vec<_> = SETTINGS.iter().filter(|s| s.section == section).collect();
         if known.is_empty() {
-            // A key before the first section is most likely one that lacks its section.
+            // A key before the first section most likely lacks its section.
             if let Some(s) = SETTINGS.iter().find(|s| s.key == section) {
                 return Err(Error::Unknown {
                     what: format!("key `{section}` outside a section"),
@@ -105,7 +105,7 @@ pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<
                 key: setting.key,
                 wanted,
                 found: match value.get_ref() {
-                    // Of the right type, so it is the value that is wrong.
+                    // The type is right and the value is not, so the message shows the value.
                     DeValue::Integer(n) if wanted.starts_with("a number") => n.as_str().to_owned(),
                     DeValue::String(s) if wanted.starts_with("one of") => format!("{s:?}"),
                     DeValue::String(s) if s.is_empty() => "an empty string".to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn apply(settings: &mut Settings, path: &Path, text: &str) -> Result<
     Ok(())
 }
 
-/// Turns offsets into places that an editor opens.
+/// Converts byte offsets into FILE:LINE:COLUMN.
 struct File<'a> {
     path: PathBuf,
     text: &'a str,

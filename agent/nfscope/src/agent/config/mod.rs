@@ -1,4 +1,4 @@
-//! Settings: built-in, overridden by a TOML file, by the environment, by flags.
+//! Settings: built-in values, overridden by a TOML file, then by the environment, then by flags.
 
 mod environment;
 mod file;
@@ -18,21 +18,22 @@ use nfscope_text::console::Level;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The file that is read where it exists and no other is named.
+/// Configuration file if no other is named; it may be missing.
 pub const DEFAULT_FILE: &str = "/etc/nfscope/nfscope.toml";
-/// Names another file, as `--config` does.
+/// Environment variable that names another file, as `--config` does.
 const FILE_VARIABLE: &str = "NFSCOPE_CONFIG";
 
-/// What a service manager would have where neither the file nor anything else says how HTTP is confined: the unit of the packages.
+/// Environment variable with a default of `[web] sandbox`, which the packages' systemd unit sets. The file, the environment and flags
+/// override it.
 const SANDBOX_BY_DEFAULT: &str = "NFSCOPE_DEFAULT_SANDBOX";
 
-/// Bytes of the file: all settings with their comments take a hundredth.
+/// Most bytes of the file. All settings with their comments take a hundredth of it.
 const MOST: u64 = 1 << 20;
 
-/// The settings that these flags, the environment and the file make.
+/// Settings from the file, the environment and these flags.
 ///
 /// # Errors
-/// Whatever is wrong with the file or the environment.
+/// When the file cannot be read, or a value in it or in the environment is wrong.
 pub fn load(args: &AgentArgs) -> Result<Settings, Error> {
     let text = |s: std::ffi::OsString| s.to_string_lossy().into_owned();
     let variables: Vec<_> = std::env::vars_os()
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(s.listen_addresses, ["b:2"]);
         assert!(!s.source.late_attach && s.source.probe_stats && !s.source.phases);
         assert_eq!((s.source.max_clients, s.source.max_exports), (9, 88));
-        // Without a flag the variable names the file, and without both it is the usual one, if there is one.
+        // The flag names the file, else the variable, else the default file is read if it exists.
         args.config = None;
         let gone = load_from(&args, &variables, &file).unwrap_err().to_string();
         assert!(

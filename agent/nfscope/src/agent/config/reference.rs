@@ -1,4 +1,4 @@
-//! The reference of the configuration file: every key with its help and its built-in value, all of them commented out.
+//! Reference configuration file: every key with its help and its built-in value, all commented out.
 
 use super::table::{SETTINGS, Settings};
 use crate::cli::Cli;
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 
 ";
 
-/// A value for a key that has none.
+/// Example value of a key that has no built-in value.
 fn example(section: &str, key: &str) -> &'static str {
     match key {
         "file" if section == "names" => "\"/etc/nfscope/names.toml\"",
@@ -23,10 +23,10 @@ fn example(section: &str, key: &str) -> &'static str {
     }
 }
 
-/// Columns of the file.
+/// Columns of a line.
 const WIDTH: usize = 100;
 
-/// The text of the file.
+/// Text of the reference file.
 pub fn reference() -> String {
     let cli = Cli::command();
     let agent = cli.find_subcommand("agent");
@@ -68,7 +68,7 @@ mod tests {
     use crate::agent::config::file;
     use std::path::Path;
 
-    /// A file with every line of the reference that is commented out and has a key.
+    /// All commented-out keys of the reference, with the comment sign removed, are a valid file.
     #[test]
     fn the_reference_is_a_file_that_changes_nothing() {
         let lines = reference();

@@ -1,17 +1,17 @@
-//! What SIGHUP can change in a running agent.
+//! Settings that SIGHUP changes in a running agent.
 
 use super::table::{SETTINGS, Settings};
 
-/// The keys whose values differ.
+/// Settings whose values differ.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// In effect at once: what changed, and to what.
+    /// Settings that take effect at once, with their new values.
     pub applied: Vec<String>,
-    /// Only a new start applies these.
+    /// Settings that take effect after a restart.
     pub waiting: Vec<String>,
 }
 
-/// Compares the settings of a running agent with those of now.
+/// Compares the settings of a running agent with new ones.
 pub fn changes(running: &Settings, now: &Settings) -> Changes {
     let mut changes = Changes::default();
     for s in SETTINGS {

@@ -1,4 +1,4 @@
-//! The settings of `nfscope agent`: one table, read by the configuration file, the environment, the reference file and SIGHUP.
+//! Table of the settings of `nfscope agent`. The configuration file, the environment, the reference file and SIGHUP all use it.
 
 use crate::cli::{self, MOST_SERIES};
 use nfscope_api::address::DEFAULT_ADDRESS;
@@ -32,13 +32,13 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// `[probes]` and `[limits]`
     pub source: Options,
-    /// `[history] keep`; zero for none
+    /// `[history] keep`; zero keeps no history on the disk.
     pub history: Duration,
     /// `[history] directory`
     pub history_directory: Option<PathBuf>,
     /// `[names]`
     pub names: names::Options,
-    /// The recording that is served instead of measurements; on the command line alone
+    /// Recording that `--replay` serves instead of measurements; command line only.
     pub replay: Option<PathBuf>,
     /// `[log] level`
     pub log_level: Level,
@@ -71,21 +71,21 @@ impl Default for Settings {
     }
 }
 
-/// One key: its section, its name, and where its value goes.
+/// Setting: its section, its key, and functions that set and get its value.
 pub(super) struct Setting {
     pub(super) section: &'static str,
     pub(super) key: &'static str,
-    /// The same in the environment.
+    /// Environment variable.
     pub(super) variable: &'static str,
-    /// The same on the command line.
+    /// Flag of the command line.
     pub(super) flag: &'static str,
-    /// What the key means; `None` where the flag's help says it.
+    /// Description of the key; `None` if the flag's help has it.
     pub(super) about: Option<&'static str>,
-    /// True where SIGHUP puts a new value into effect.
+    /// True if SIGHUP puts a new value into effect.
     pub(super) reloads: bool,
-    /// Takes a value, or says what it must be.
+    /// Sets a value; an error says what it must be.
     pub(super) set: fn(&mut Settings, &DeValue) -> Result<(), &'static str>,
-    /// The value as a file has it; nothing where there is none.
+    /// Value as a file has it; empty if there is none.
     pub(super) get: fn(&Settings) -> String,
 }
 

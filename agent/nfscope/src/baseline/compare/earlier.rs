@@ -1,4 +1,4 @@
-//! Earlier recordings of the same server, which show how much recordings of it differ.
+//! Earlier recordings of the same server. They measure the variance between recordings.
 
 use crate::baseline::compare::part::Part;
 use nfscope_baseline::compare::{Configuration, in_common};
@@ -6,24 +6,24 @@ use nfscope_baseline::series::SeriesSet;
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, State, Store};
 
-/// Most earlier recordings of one configuration that are compared: reading a day of each takes a second.
+/// Most earlier recordings of one configuration that are compared. Reading a recording of a day takes a second.
 const MAX_GROUP: usize = 8;
 
-/// Most earlier recordings that are read to find those.
+/// Most earlier recordings that are read to find matching ones.
 const MAX_READ: usize = 32;
 
-/// Fewer degrees of freedom of earlier recordings are not pooled: they hardly tell what recordings differ by.
+/// Least degrees of freedom of the variance between earlier recordings. An estimate from fewer is too uncertain.
 const MIN_FREEDOM: usize = 4;
 
-/// Recordings of the host of these sides that ended before the first of them began, the latest first: later ones may come after another
-/// change. Each is of a time of its own, because copies differ by nothing. Its windows are no longer than the sides.
+/// Recordings of the same host that ended before both sides began, the latest first; later ones may follow another change. Overlapping
+/// recordings are left out, because copies have no variance. Their windows are no longer than the sides.
 pub(super) fn candidates(sides: [&Entry; 2], entries: &[Entry]) -> Vec<Part> {
     let span = |e: &Entry| {
         let began = e.metadata.began_ms;
         began..began.saturating_add(e.length.as_millis() as i64)
     };
     let first = sides.map(|e| e.metadata.began_ms).into_iter().min();
-    // Longer ones are cut to the length of the compared ones: recordings of a day differ by less than those of a minute.
+    // Longer recordings are cut to the length of the sides: recordings of a day vary less than recordings of a minute.
     let length = sides.map(|e| e.length).into_iter().max();
     let length = length.unwrap_or_default();
     let ended = [State::Complete, State::Stopped, State::Unreached];
@@ -45,8 +45,8 @@ pub(super) fn candidates(sides: [&Entry; 2], entries: &[Entry]) -> Vec<Part> {
     all.into_iter().rev().map(part).collect()
 }
 
-/// Reads the candidates that have the measured configuration of a side: a group for each configuration, in order of time. Labels do not
-/// count. A change that was not measured makes the variance of its group larger, and never causes a verdict. Empty where too few match.
+/// Reads the candidates whose measured configuration is that of a side. Each configuration has a group, in order of time; labels do not
+/// count. A change that was not measured only increases the variance of its group, which cannot cause a verdict. Empty if too few match.
 ///
 /// # Errors
 /// When the store cannot be read.

@@ -1,4 +1,4 @@
-//! `nfscope baseline compare`: which recordings are meant, and what is printed.
+//! `nfscope baseline compare`: the recordings of both sides, the output and the exit code.
 
 pub(crate) mod earlier;
 pub(crate) mod paper;
@@ -18,7 +18,7 @@ use nfscope_text::units::percent;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Compares; returns the exit code.
+/// Compares two sides and prints the result; returns the exit code.
 pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     let store = Store::read(&args.store.path)?;
     let entries = store.list()?;
@@ -30,7 +30,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
             .map(|part| part.read(&store, plan.matching.map(|_| Grid::Hours)))
             .collect()
     };
-    // Both in parallel: a recording of a day takes a second to read.
+    // Both sides are read in parallel: a recording of a day takes a second.
     let (before, after) = std::thread::scope(|both| {
         let before = both.spawn(|| read(&plan.before));
         let after = read(&plan.after);
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CompareArgs) -> anyhow::Result<u8> {
     exit_code(args, &c)
 }
 
-/// Durability goes before any duration. A comparison without verdicts is no proof that nothing is worse: it is undecided.
+/// Exit code of a comparison. Lost durability precedes every duration. A comparison without verdicts proves nothing: it is undecided.
 fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
     if c.durability
         .as_ref()
@@ -94,7 +94,7 @@ fn exit_code(args: &CompareArgs, c: &Comparison) -> anyhow::Result<u8> {
         say(&format!("undecided: nothing was judged: {why}; fix: {fix}"));
         return Ok(UNDECIDED);
     }
-    // Failures are tested beside a primary quantity: they can make it worse, and without an answer to the question nothing is well.
+    // Failed operations are tested beside a primary quantity. They can make the result worse, but cannot replace a test of that quantity.
     let answered = |r: &Row| r.p.is_some() && (r.primary || args.primary.is_none());
     if !c.rows.iter().any(answered) {
         let what = match args.primary {
@@ -118,22 +118,22 @@ fn options(args: &CompareArgs, matching: Option<Match>) -> Options {
     }
 }
 
-/// What is compared with what.
+/// Recordings to compare.
 struct Plan {
     before: Vec<Part>,
     after: Vec<Part>,
-    /// Recordings that may tell how much those of this server differ, the latest first.
+    /// Recordings that may show the variance between recordings of this server, the latest first.
     earlier: Vec<Part>,
-    /// Which times are compared with which.
+    /// Strata that are compared with each other, such as hours of the day.
     matching: Option<Match>,
 }
 
-/// Recordings that are nearly as long as a day, or longer, have its wave: the day is the unit then.
+/// Least length of a recording that has a daily pattern. The day is the unit of analysis then.
 const DAY: Duration = Duration::from_secs(86_400 / 4 * 3);
-/// From this length on a recording may have two days.
+/// Least length of a recording that may have two days.
 const TWO_DAYS: Duration = Duration::from_secs(86_400 / 4 * 7);
 
-/// The strata that somebody asked for; or hours of the day where each recording has a whole day, and a side has several.
+/// Strata of `--match`. Without it: hours of the day if every recording has a whole day and a side has several days, else none.
 fn matching(args: &CompareArgs, before: &[Entry], after: &[Entry]) -> Option<Match> {
     let is_plain = args.between.is_none() && args.slice_before.is_none();
     let all = || before.iter().chain(after);
@@ -201,7 +201,7 @@ fn parts(entries: Vec<Entry>, slice: Option<Slice>) -> Vec<Part> {
     each.map(|entry| Part { entry, slice }).collect()
 }
 
-/// The two sides that a label makes: KEY=BEFORE,AFTER, or KEY where it has two values; the one that was recorded first is before.
+/// Two sides by a label: KEY=BEFORE,AFTER, or KEY if it has two values. The value that was recorded first is the side before.
 fn by_label(label: &str, entries: &[Entry]) -> anyhow::Result<[Vec<Entry>; 2]> {
     let (key, wanted) = match label.split_once('=') {
         Some((key, values)) => (key, values.split(',').map(str::to_owned).collect()),

@@ -1,4 +1,4 @@
-//! Origin of a comparison and worth of its change, for its page.
+//! Parts of a comparison's HTML page: digests of its recordings, its command line, and the capacity of both sides.
 
 use crate::baseline::compare::part::Part;
 use crate::cli::CompareArgs;
@@ -8,7 +8,7 @@ use nfscope_baseline::series;
 use nfscope_baseline::store::Store;
 use ring::digest::{Context, SHA256};
 
-/// Options of the page, each with a value.
+/// Options of the page, each with a value. They do not change the comparison.
 const PAGE: [&str; 3] = ["--html", "--title", "--note"];
 
 /// Parts of the page beside the comparison.
@@ -31,7 +31,7 @@ pub(super) fn paper(
     })
 }
 
-/// SHA-256 of everything that was measured on a side.
+/// SHA-256 of all recordings of a side, in hexadecimal digits.
 fn digest(store: &Store, side: &[Part]) -> anyhow::Result<String> {
     let mut sum = Context::new(&SHA256);
     for part in side {
@@ -42,7 +42,7 @@ fn digest(store: &Store, side: &[Part]) -> anyhow::Result<String> {
     Ok(digits.collect())
 }
 
-/// The capacity of a side; `None` where a recording has none, or a part of one was compared.
+/// Capacity of a side; `None` if a recording has none, or if only a part of a recording was compared.
 fn worth(store: &Store, side: &[Part]) -> anyhow::Result<Option<WorthOf>> {
     let mut all: Vec<Capacity> = Vec::new();
     for part in side {
@@ -58,7 +58,7 @@ fn worth(store: &Store, side: &[Part]) -> anyhow::Result<Option<WorthOf>> {
     Ok(WorthOf::of(&all))
 }
 
-/// The command line as it was typed, without what concerns the page alone.
+/// Command line as it was typed, without the options of the page.
 fn command(typed: impl Iterator<Item = String>) -> Vec<String> {
     let mut words = vec!["nfscope".to_owned()];
     let mut typed = typed.skip(1);

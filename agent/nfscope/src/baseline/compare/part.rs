@@ -1,11 +1,11 @@
-//! A recording of a comparison, or a part of it.
+//! Recording of a comparison, or a part of one.
 
 use nfscope_baseline::compare::FAMILIES;
 use nfscope_baseline::series::{self, Grid, SeriesSet};
 use nfscope_baseline::slice::Slice;
 use nfscope_baseline::store::{Entry, Store};
 
-/// A recording, or a part of it.
+/// Recording, or a part of it.
 pub(super) struct Part {
     pub(super) entry: Entry,
     pub(super) slice: Option<Slice>,

@@ -1,30 +1,30 @@
-//! A server's history as a Prometheus has it: which server, and what was sampled at each step.
+//! History of a server in Prometheus: selects the server, and reads the samples at each step.
 
 use anyhow::Context;
 use nfscope_agent_client::prometheus::{NativeHistogram, Series, query_range, quoted};
 use nfscope_model::{Histogram, Info, Kind, Scheme, family};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a series has counted until a moment, or its value then.
+/// Accumulated value of a series, or its momentary value if it is a gauge.
 #[derive(Debug, Clone)]
 pub(super) enum Point {
     Number(f64),
     Histogram(Histogram),
 }
 
-/// A family's place in the table, and the values of its labels.
+/// Index of a family in `family::ALL`, and the values of its labels.
 pub(super) type Key = (usize, Vec<String>);
-/// Upper edges of a classic histogram, and how many values are not above each.
+/// Upper edge of each bucket of a classic histogram, and the count of values up to it.
 type Edges = Vec<(f64, f64)>;
 /// All series at one moment.
 pub(super) type Moment = BTreeMap<Key, Point>;
-/// When the samples were taken that an answer has at a step, both in time since 1970.
+/// Time of each step in milliseconds since 1970, and the time of the scrape whose samples it has, in seconds since 1970.
 pub(super) type Taken = BTreeMap<u64, f64>;
 
-/// One server's history.
+/// History of one server.
 pub(super) struct History<'a> {
     pub(super) url: &'a str,
-    /// Between braces.
+    /// Label matchers, without the braces.
     pub(super) selector: String,
     pub(super) instance: String,
     pub(super) version: String,
@@ -32,7 +32,7 @@ pub(super) struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// The server of this name, or the only one.
+    /// Finds the server with this `instance`, or the only server.
     pub(super) fn find(
         url: &'a str,
         instance: Option<&str>,
@@ -40,7 +40,7 @@ impl<'a> History<'a> {
         step: f64,
     ) -> anyhow::Result<Self> {
         let chosen = instance.map_or_else(String::new, |i| format!("{{instance={}}}", quoted(i)));
-        // A few moments are enough to see who was there.
+        // A hundred moments are enough to find the servers.
         let steps = step.max((range.1 - range.0) / 100.0);
         let found = query_range(url, &format!("nfscope_build_info{chosen}"), range, steps)?;
         let of = |s: &Series| ["cluster", "job", "instance"].map(|l| (l, s.label(l).to_owned()));
@@ -83,7 +83,7 @@ impl<'a> History<'a> {
         query_range(self.url, expression, (begin, end), self.step)
     }
 
-    /// When each step's samples were taken: an answer repeats a sample for minutes.
+    /// Times of the scrapes behind each step. Prometheus repeats a sample for up to 5 minutes, so that steps can share one.
     pub(super) fn taken(&self, begin: f64, end: f64) -> anyhow::Result<Taken> {
         let mut all = Taken::new();
         let taken = format!("max(timestamp(nfscope_build_info{{{}}}))", self.selector);
@@ -95,7 +95,7 @@ impl<'a> History<'a> {
         Ok(all)
     }
 
-    /// Everything that was sampled at each step, by the moment of the samples.
+    /// All series at each step.
     pub(super) fn read(&self, begin: f64, end: f64, taken: Taken) -> anyhow::Result<Chunk> {
         let mut chunk = Chunk {
             taken,
@@ -138,7 +138,7 @@ impl<'a> History<'a> {
         }
         if native.iter().any(|s| !s.histograms.is_empty()) {
             chunk.native = true;
-            // Agents that were scraped otherwise before have a part of these steps as classic ones alone.
+            // Steps before native histograms were scraped may have classic ones only.
             let before = format!("{} unless {}", of("_count"), of(""));
             chunk.classic |= !self.series(&before, begin, end)?.is_empty();
             return Ok(());
@@ -176,7 +176,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// Some steps of a history.
+/// Steps of a history that one request per series returns.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) taken: Taken,
@@ -199,7 +199,7 @@ pub(super) fn ms(seconds: f64) -> u64 {
     (seconds * 1000.0).round() as u64
 }
 
-/// The median of the distances between samples, in whole seconds: the interval of scrapes where that is longer than a step.
+/// Median of the distances between scrapes, in whole seconds. It exceeds the step if the scrape interval does.
 pub(super) fn usual_distance<'a>(taken: impl Iterator<Item = &'a f64>) -> f64 {
     let taken: BTreeSet<_> = taken.map(|t| ms(*t)).collect();
     let mut distances: Vec<_> = taken.iter().zip(taken.iter().skip(1)).collect();
@@ -216,19 +216,19 @@ fn labels(info: &Info, series: &Series) -> Vec<String> {
         .collect()
 }
 
-/// Each bucket by its upper edge, which is one of the scheme's.
+/// Converts a native histogram. Each of its upper edges is one of `scheme`.
 fn of_native(native: &NativeHistogram, scheme: Scheme) -> anyhow::Result<Histogram> {
     let mut h = Histogram::new(scheme.undivided());
     for (_, _, right, n) in &native.buckets {
         let (right, n): (f64, f64) = (right.parse()?, n.parse()?);
-        // The edge as text may lie a little above itself.
+        // The edge in the text may lie slightly above the exact one.
         h.counts[h.scheme.bucket(right * (1.0 - 1e-9))] += n.round() as u64;
     }
     h.sum = native.sum.parse()?;
     Ok(h)
 }
 
-/// The values between two edges, spread over the buckets that lie between them.
+/// Converts a classic histogram. The values between two of its edges are spread over the buckets between them.
 fn of_classic(mut buckets: Edges, sum: f64, scheme: Scheme) -> Histogram {
     let mut h = Histogram::new(scheme);
     buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -239,7 +239,7 @@ fn of_classic(mut buckets: Edges, sum: f64, scheme: Scheme) -> Histogram {
             false => scheme.len - 1,
         };
         let n = (accumulated - below).max(0.0).round() as u64;
-        // Above the last edge nothing is known of how far.
+        // The values above the last finite edge have no upper limit. They count in the first bucket above it.
         let last_used = if le.is_finite() {
             last
         } else {
@@ -247,7 +247,7 @@ fn of_classic(mut buckets: Edges, sum: f64, scheme: Scheme) -> Histogram {
         };
         let places = (last_used - first.min(last_used) + 1) as u64;
         for (i, bucket) in (first.min(last_used)..=last_used).enumerate() {
-            // Whole numbers that add up, none of which falls as n grows.
+            // Integer parts that add up to n, and none of which falls as n grows.
             h.counts[bucket] += n / places + u64::from((i as u64) < n % places);
         }
         (below, first) = (accumulated, (last + 1).min(scheme.len - 1));
@@ -260,7 +260,7 @@ fn of_classic(mut buckets: Edges, sum: f64, scheme: Scheme) -> Histogram {
 mod tests {
     use super::*;
 
-    /// What a counter has must never look as if it had begun anew: each bucket only grows, and they add up.
+    /// A bucket that falls would look like a restart of the agent, so every bucket must grow with the counts.
     #[test]
     fn classic_buckets_only_grow_and_add_up() {
         let mut earlier = Histogram::new(Scheme::TIME);

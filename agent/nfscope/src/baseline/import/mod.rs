@@ -1,4 +1,4 @@
-//! `nfscope baseline import --prometheus`: a history as a recording.
+//! `nfscope baseline import --prometheus`: imports a history as a recording.
 
 pub(crate) mod history;
 pub(crate) mod windows;
@@ -14,14 +14,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Samples of each series in one request.
 const CHUNK: usize = 200;
-/// No more windows by default: comparisons merge what is more.
+/// Most windows by default. A comparison would merge more of them anyway.
 const WINDOWS: f64 = 720.0;
 const MIN_STEP: f64 = 10.0;
 
-/// Reads a history, and puts it into the store; says what came of it.
+/// Imports a history into the store; returns a summary.
 ///
 /// # Errors
-/// When nobody answers, the server is not named or not known, the name is taken, or there is too little.
+/// When Prometheus does not answer, the server is ambiguous or unknown, the name is taken, or the history is too short.
 pub(super) fn run(args: &ImportArgs, store: &mut Store) -> anyhow::Result<String> {
     let url = args.prometheus.as_deref().context("no URL")?;
     let name = args.name.as_deref().context("no name")?;

@@ -1,4 +1,4 @@
-//! Windows of a history: what was counted between one sample and the next.
+//! Windows of a history: the increase of each series from one scrape to the next.
 
 use crate::baseline::import::history::{Chunk, History, Key, Moment, Point, ms};
 use nfscope_baseline::recording::{
@@ -10,21 +10,22 @@ use nfscope_text::units;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// A longer distance between two samples, in steps, is a gap.
+/// Longest distance between two scrapes without a gap, in steps.
 const GAP: f64 = 2.5;
-/// Starts that differ by no more seconds are one: the kernel's own boot time, from which agents count, moves when clocks are set.
+/// Largest difference between process start times that are still equal, in seconds. Agents compute theirs from the boot time, which moves
+/// when the clock is set.
 const SAME_START: f64 = 1.5;
 
-/// What did not become a window, and why.
+/// Parts of a history that became no window.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     pub(super) gaps: usize,
     pub(super) restarts: usize,
-    /// Families with a history that has no buckets.
+    /// Families whose histograms have no buckets in the history.
     pub(super) bucketless: BTreeSet<&'static str>,
 }
 
-/// Makes windows of moments that follow each other.
+/// Builds windows from successive moments.
 pub(super) struct Reader {
     pub(super) step: f64,
     pub(super) earlier: Option<(f64, Moment)>,
@@ -62,7 +63,7 @@ impl Reader {
                 continue;
             };
             match &self.earlier {
-                // The same sample once more.
+                // The step repeats a sample.
                 Some((before, _)) if taken <= *before => continue,
                 Some((before, _)) if taken - before > GAP * self.step => self.lost.gaps += 1,
                 Some((before, earlier)) => match increase(earlier, &moment) {
@@ -138,8 +139,7 @@ impl Reader {
     }
 }
 
-/// What each series has gained. `None` where the agent restarted in between: it began at another time, or a counter or a bucket
-/// fell.
+/// Increase of each series. `None` if the agent restarted in between: its start time changed, or a counter or a bucket fell.
 fn increase(earlier: &Moment, later: &Moment) -> Option<Vec<(Key, Sample)>> {
     let mut out = Vec::new();
     for (key, point) in later {
@@ -161,7 +161,7 @@ fn increase(earlier: &Moment, later: &Moment) -> Option<Vec<(Key, Sample)>> {
                     sum: gained.sum,
                 }
             }
-            // Nothing tells what it had before.
+            // Without an earlier value there is no increase.
             (None, _) => continue,
             _ => return None,
         };
@@ -170,7 +170,7 @@ fn increase(earlier: &Moment, later: &Moment) -> Option<Vec<(Key, Sample)>> {
     Some(out)
 }
 
-/// Whether no bucket is below what it was.
+/// Returns true if no bucket fell.
 fn holds(later: &Histogram, earlier: &Histogram) -> bool {
     let mut both = later.counts.iter().zip(&earlier.counts);
     later.scheme == earlier.scheme && both.all(|(b, a)| b >= a)
@@ -182,7 +182,7 @@ mod tests {
     use crate::baseline::import::history::usual_distance;
     use nfscope_model::Scheme;
 
-    /// A counter that fell is a restart, and a series without a past counts for nothing.
+    /// A counter that falls is a restart, and a series without an earlier value is left out.
     #[test]
     fn windows_are_what_was_counted_in_between() {
         let place = family::ALL
@@ -201,7 +201,7 @@ mod tests {
         assert!(increase(&at(&[("a", 5.0)]), &at(&[("a", 4.0)])).is_none());
     }
 
-    /// A fast agent may count more after its restart than before: its start tells, and so does a single bucket.
+    /// After a restart, a busy agent may count more than before. The start time reveals the restart, and so does one bucket that falls.
     #[test]
     fn a_restart_is_told_by_the_start_and_by_one_bucket_that_fell() {
         let place = |name: &str| family::ALL.iter().position(|f| f.name == name).unwrap();
@@ -220,7 +220,7 @@ mod tests {
         assert!(increase(&earlier, &at(1000.0, [90, 4])).is_none());
     }
 
-    /// Scrapes each 30 or 60 s, asked for each 10 s: windows are as long as the scrapes are apart, and none is a gap.
+    /// Scrapes every 30 or 60 s with a step of 10 s: windows have the length of the scrape interval, and there are no gaps.
     #[test]
     fn samples_farther_apart_than_a_step_are_no_gaps() {
         let place = family::ALL.iter().position(|f| f.kind == Kind::Counter);
@@ -230,7 +230,7 @@ mod tests {
             for i in 0..100 {
                 let at = 1000.0 + 10.0 * f64::from(i);
                 let last = (at / scrape).floor() * scrape;
-                // Nobody scrapes for 5 minutes.
+                // No scrapes for 5 minutes.
                 let taken = if (1500.0..1800.0).contains(&last) {
                     1470.0
                 } else {

@@ -1,4 +1,4 @@
-//! `nfscope baseline record`
+//! `nfscope baseline record`: records one baseline, or several at a fixed interval.
 
 pub mod session;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
         Some(n) => (1..=n).map(|i| format!("{}-{i}", args.name)).collect(),
     };
     let store = Store::create(&args.store.path)?;
-    // Checked before probes are attached, so that the error comes at once.
+    // Names are checked before probes are attached, so that an error appears at once.
     for name in &names {
         name::check(name).map_err(anyhow::Error::msg)?;
         match store.entry(name) {
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<u8> {
     }
 }
 
-/// Records once for each name, one beginning after the other in this interval, until a signal arrives.
+/// Records once for each name until a signal arrives. `every` is the time from one beginning to the next.
 fn several(
     args: &RecordArgs,
     length: Duration,
@@ -93,7 +93,7 @@ fn several(
             units::many(missing as f64, "more recording")
         ));
     }
-    // A signal before the first recording leaves no side.
+    // After a signal before the first recording, there is no side to compare.
     if !recorded.is_empty() {
         let side = recorded.join(",");
         say(&format!(
@@ -103,7 +103,7 @@ fn several(
     Ok(code)
 }
 
-/// The longest time that a recording takes.
+/// Longest time that a recording may take.
 fn length(args: &RecordArgs) -> anyhow::Result<Duration> {
     let length = args.until_ci.map_or(args.length, |_| args.at_most);
     anyhow::ensure!(
@@ -165,7 +165,7 @@ fn metadata(args: &RecordArgs, name: &str, first: &Snapshot, began_ms: i64) -> M
     }
 }
 
-/// Receives windows and signals, each on a thread of its own, so that neither waits for the other.
+/// Receives windows and signals, each on a thread of its own, so that neither delays the other.
 fn listen(mut feed: WindowStream) -> anyhow::Result<Receiver<Event>> {
     let mut signals = Signals::new(SIGNALS).context("cannot handle signals")?;
     let (sender, events) = events::channel();

@@ -1,4 +1,4 @@
-//! A recording in progress: receives windows, writes them to the store, reports progress, and decides when to end.
+//! Recording in progress: receives windows, writes them to the store, reports progress, and decides when to end.
 
 use crate::cli::{RecordArgs, UNREACHED};
 use nfscope_agent_client::windows::WindowEvent;
@@ -14,23 +14,23 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Time between progress lines if stderr is no terminal.
+/// Time between progress lines if stderr is not a terminal.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(60);
 /// Time between attempts while the disk is full.
 const FULL_INTERVAL: Duration = Duration::from_millis(250);
-/// Windows that wait for the store, at most; the earliest are given up. More would fill the memory of a server whose disk stays full.
+/// Most windows that wait for the store. The oldest above it are dropped, or a full disk would exhaust the server's memory.
 const MAX_QUEUE: usize = 1000;
 /// Longest wait for an event before the end condition is checked again.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a recording waits for.
+/// Event that a recording waits for.
 pub(crate) enum Event {
-    /// A window or a change of the connection, and when it arrived.
+    /// Window or change of the connection, and its time of arrival.
     Window(WindowEvent, Instant),
     Signal,
 }
 
-/// A recording in progress.
+/// Recording in progress.
 pub(crate) struct Session<'a> {
     writer: RecordingWriter,
     progress: Progress,
@@ -39,20 +39,20 @@ pub(crate) struct Session<'a> {
     name: &'a str,
     length: Duration,
     events: &'a Receiver<Event>,
-    /// Windows that arrived while the store was locked.
+    /// Windows that arrived while the store could not be written.
     queue: VecDeque<(WindowEvent, Instant)>,
-    /// A signal asked for the end.
+    /// True after SIGINT, SIGTERM or SIGHUP.
     signalled: bool,
     clock: WallClock,
     begun: Instant,
     recorded: Duration,
-    /// Since when the agent has not answered.
+    /// Time of the agent's last answer, while it does not answer.
     unreachable_since: Option<Instant>,
-    /// The next window will not cover all the time since the last one.
+    /// True if the next window does not cover the whole time since the last one.
     interrupted: bool,
-    /// Windows that were given up because the disk was full.
+    /// Time of the windows that were dropped because the disk was full.
     given_up: Duration,
-    /// The reason for a missing interval has been printed.
+    /// True after the reason for a missing confidence interval was printed.
     explained: bool,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next event; `None` after a timeout or a signal.
+    /// Next event; `None` after a timeout or a signal.
     fn next_event(&mut self) -> anyhow::Result<Option<(WindowEvent, Instant)>> {
         if let Some(news) = self.queue.pop_front() {
             return Ok(Some(news));
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    /// Queues the events that have arrived, without waiting.
+    /// Moves the events that have arrived to the queue, without waiting.
     fn drain_events(&mut self) {
         for event in self.events.try_iter() {
             match event {
@@ -207,7 +207,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Prints that the agent answers again, if it did not.
+    /// Prints that the agent answers again, if it was unreachable.
     fn report_return(&mut self) {
         if let Some(since) = self.unreachable_since.take() {
             self.progress_line.clear();
@@ -216,7 +216,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes a window, and tries again while another process has the store locked or the disk is full.
+    /// Writes a window. Retries while another process holds the store's lock, or while the disk is full.
     fn write_window(&mut self, began_ms: i64, window: &Window) -> anyhow::Result<()> {
         let mut reported = false;
         let tried = Instant::now();
@@ -231,7 +231,7 @@ impl<'a> Session<'a> {
             if !waits || self.signalled || !in_time {
                 return Err(e.into());
             }
-            // A locked store has been waited for already.
+            // SQLite has waited for the lock already.
             if matches!(e, Error::Full(_)) {
                 std::thread::sleep(FULL_INTERVAL);
             }
@@ -283,7 +283,7 @@ impl<'a> Session<'a> {
                 anyhow::bail!("{e:#}. {kept} of `{name}` are kept and can be used")
             }
             Err(e) => {
-                // The store could not be written a moment ago, and this may fail for the same reason.
+                // The store failed a moment ago, and this write may fail, too. The first error is reported.
                 let _ = self.writer.end(State::Stopped);
                 return Err(e.context("nothing was recorded"));
             }
@@ -304,7 +304,7 @@ impl<'a> Session<'a> {
         let recorded = units::length(self.recorded);
         let metric = metric.map_or_else(String::new, |m| format!(", {m}"));
         let metric = match (state, self.progress.reason_of_memory()) {
-            // The reason has the first place there.
+            // The line for `Unreached` begins with a reason already.
             (State::Unreached, _) | (_, None) => metric,
             (_, Some(why)) => format!("{metric} ({why})"),
         };
@@ -334,8 +334,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// True when the recording has the wanted length. The end is that of the nearest window: without a window just now, one that
-/// is late may still arrive.
+/// Returns true if the recording has the wanted length. It ends at the window that is nearest to this length. Without a new window, half an
+/// interval more is waited for a late one.
 fn is_over(elapsed: Duration, length: Duration, interval: Duration, window: bool) -> bool {
     match window {
         true => elapsed + interval / 2 >= length,

@@ -1,4 +1,4 @@
-//! Clients of NFSv4, as the kernel describes them.
+//! NFSv4 clients, by /proc/fs/nfsd/clients.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::{Host, Missing};
@@ -8,16 +8,16 @@ use nfscope_text::units::many;
 use std::collections::BTreeMap;
 
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
-/// Number of clients whose files are read.
+/// Most clients whose files are read.
 const MOST: usize = 2000;
-/// Number of clients that an answer names.
+/// Most clients that an answer names.
 const MOST_NAMED: usize = 5;
 
-/// Clients that have state at the server.
+/// Clients with state on the server.
 struct Clients {
     /// Fields of each client's file `info`, by name.
     read: Vec<BTreeMap<String, String>>,
-    /// Number of clients beyond [`MOST`], whose files are not read.
+    /// Clients beyond [`MOST`], whose files are not read.
     left: usize,
 }
 
@@ -28,7 +28,7 @@ impl Clients {
         for id in ids.iter().take(MOST) {
             match host.text(&format!("{CLIENTS}/{id}/info")) {
                 Ok(info) => read.push(fields(&info)),
-                // Clients come and go.
+                // The client left after its directory was listed.
                 Err(Missing::Absent(_)) => {}
                 Err(e) => return Err(e),
             }
@@ -39,7 +39,7 @@ impl Clients {
         })
     }
 
-    /// The answer for clients that were not read.
+    /// Unknown answer for the clients that were not read.
     fn beyond(&self) -> Option<Answer> {
         (self.left > 0).then(|| {
             Answer::unknown(
@@ -64,10 +64,10 @@ fn field<'a>(client: &'a BTreeMap<String, String>, name: &str) -> &'a str {
     client.get(name).map_or("?", String::as_str)
 }
 
-/// With clients of NFSv4, or the answer that stands for them.
+/// Applies `look` to the NFSv4 clients, or returns an answer why they are not known. No clients, no answer.
 fn with(host: &Host, look: fn(&[BTreeMap<String, String>]) -> Vec<Answer>) -> Vec<Answer> {
     match Clients::read(host) {
-        // Kernels before 5.3 do not tell.
+        // Kernels before 5.3 have no such directory.
         Err(e) => vec![e.answer()],
         Ok(clients) if clients.read.is_empty() => clients.beyond().into_iter().collect(),
         Ok(clients) => {
@@ -78,7 +78,7 @@ fn with(host: &Host, look: fn(&[BTreeMap<String, String>]) -> Vec<Answer>) -> Ve
     }
 }
 
-/// Callbacks that do not arrive.
+/// Clients that the server's callbacks do not reach.
 pub const CALLBACKS: Rule = Rule {
     name: "callbacks",
     why: "The server cannot ask these clients to give delegations back. Others that want their files wait until the lease is over, and \
@@ -89,7 +89,7 @@ pub const CALLBACKS: Rule = Rule {
 
 fn callbacks(clients: &[BTreeMap<String, String>]) -> Vec<Answer> {
     let (mut broken, mut up, mut unknown) = (Vec::new(), 0_usize, 0_usize);
-    // A client that is courtesy or expirable went away: no callback is sent to it. Older kernels print no status.
+    // No callbacks are sent to courtesy and expirable clients, which went away. Older kernels print no status.
     let here = |c: &&BTreeMap<String, String>| c.get("status").is_none_or(|s| s == "confirmed");
     for c in clients.iter().filter(here) {
         match field(c, "callback state") {
@@ -132,7 +132,7 @@ fn callbacks(clients: &[BTreeMap<String, String>]) -> Vec<Answer> {
     answers
 }
 
-/// Options of mounts, as far as a server sees them.
+/// Mount options, as far as the server can see them.
 pub const MOUNTS: Rule = Rule {
     name: "mounts",
     why: "NFSv4.0 has no sessions: a request that is sent again may be executed twice, and callbacks need a connection of their own.",
@@ -177,7 +177,7 @@ pub const MOUNTS: Rule = Rule {
     },
 };
 
-/// Slots of sessions.
+/// Session slots of the clients.
 pub const SLOTS: Rule = Rule {
     name: "slots",
     why: "A client of NFSv4.1 or later has no more requests under way in a session than it has slots.",

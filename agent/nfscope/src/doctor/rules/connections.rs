@@ -1,11 +1,11 @@
-//! Connections of clients, and how many the server allows.
+//! TCP connections of clients, and their limit.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::{Host, Missing};
 use crate::doctor::rule::Rule;
 use std::collections::BTreeMap;
 
-/// Established connections to the port of NFS, by the client's address as the kernel writes it.
+/// Established connections to port 2049, by the remote address in the hexadecimal form of /proc/net/tcp.
 pub fn established(host: &Host) -> Result<BTreeMap<String, u64>, Missing> {
     const PORT: &str = "0801";
     const ESTABLISHED: &str = "01";
@@ -29,7 +29,7 @@ pub fn established(host: &Host) -> Result<BTreeMap<String, u64>, Missing> {
     Ok(clients)
 }
 
-/// Close to the limit.
+/// Number of connections near the limit.
 pub const LIMIT: Rule = Rule {
     name: "connections",
     why: "Above the limit the server closes the oldest connection for each new one, although it is in use. Its client connects again, and \

@@ -6,10 +6,10 @@ use crate::doctor::rule::Rule;
 use nfscope_source::etab;
 use nfscope_text::units::many;
 
-/// Number of exports that an answer names.
+/// Most exports that an answer names.
 const MOST_NAMED: usize = 5;
 
-/// Writes that are acknowledged too early.
+/// Exports with `async`, which acknowledge writes before they are durable.
 pub const ASYNC: Rule = Rule {
     name: "async",
     why: "Writes are acknowledged before they are durable. What clients believe to be safe is lost when the server stops.",
@@ -27,7 +27,7 @@ pub const ASYNC: Rule = Rule {
     },
 };
 
-/// Checks of the place of a file in its tree.
+/// Exports with `subtree_check`.
 pub const SUBTREE: Rule = Rule {
     name: "subtree check",
     why: "A file that is renamed while a client has it open can become inaccessible, and each request looks up its directories.",

@@ -1,10 +1,10 @@
-//! Memory and CPUs.
+//! Kernel settings for memory and CPUs.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Missing;
 use crate::doctor::rule::Rule;
 
-/// Memory of a node that is taken back although others have some.
+/// Zone reclaim: a NUMA node frees its page cache although other nodes have free memory.
 pub const ZONE_RECLAIM: Rule = Rule {
     name: "zone reclaim",
     why: "The kernel throws cached files away on one NUMA node while others have free memory. Its documentation says that file servers \
@@ -16,13 +16,13 @@ pub const ZONE_RECLAIM: Rule = Rule {
             format!("vm.zone_reclaim_mode={n}"),
             "set vm.zone_reclaim_mode=0 in /etc/sysctl.d",
         )],
-        // A kernel without NUMA.
+        // Kernels without NUMA have no such file.
         Err(Missing::Absent(_)) => Vec::new(),
         Err(e) => vec![e.answer()],
     },
 };
 
-/// Pressure on cached directories and inodes.
+/// Cache pressure: how readily cached dentries and inodes are freed.
 pub const CACHE_PRESSURE: Rule = Rule {
     name: "inode cache",
     why: "At 0 cached directories and inodes are never given back, which can end with no memory. Far above 100 finding some of them \
@@ -38,7 +38,7 @@ pub const CACHE_PRESSURE: Rule = Rule {
     },
 };
 
-/// CPUs that always run at their lowest frequency.
+/// CPU frequency governors that keep the lowest frequency.
 pub const CPU_FREQUENCY: Rule = Rule {
     name: "cpu frequency",
     why: "The governor powersave asks for the lowest frequency at any load, so that each request takes longer.",
@@ -47,7 +47,7 @@ pub const CPU_FREQUENCY: Rule = Rule {
         const CPUFREQ: &str = "/sys/devices/system/cpu/cpufreq";
         let policies = match host.names(CPUFREQ) {
             Ok(policies) => policies,
-            // Virtual machines have no driver, and no choice of a frequency.
+            // Virtual machines have no cpufreq driver.
             Err(_) => return Vec::new(),
         };
         let (mut slow, mut all) = (0, 0);

@@ -1,25 +1,25 @@
-//! Bugs of the kernel's NFS server that have a number, a fix, and a list of releases with that fix.
+//! Bugs of the kernel's NFS server that have a CVE number, a fix, and a list of releases with the fix.
 //!
-//! Distributions bring fixes to older kernels without changing the release, so that a release proves nothing: the answer says "may".
+//! Distributions backport fixes without a new release number, so that a release proves nothing: the answer says "may".
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
 use crate::doctor::rule::Rule;
 
-/// A bug.
+/// Bug with a CVE number.
 #[derive(Debug)]
 struct Bug {
     cve: &'static str,
     does: &'static str,
-    /// The first series with the bug. Earlier ones may have got it with a change of a later series.
+    /// First series with the bug. Earlier series may have got it by a backport.
     since: [u32; 2],
-    /// The first release of each series that has the fix, oldest first; series after the last one have it.
+    /// First release with the fix in each series, the oldest series first. Series after the last one have the fix.
     fixed: &'static [[u32; 3]],
-    /// Version of NFS that it needs, as `/proc/fs/nfsd/versions` has it, and what takes it away there.
+    /// NFS version that the bug needs, as /proc/fs/nfsd/versions names it, and the setting that disables this version.
     needs: [&'static str; 2],
 }
 
-/// Releases as the kernel's own records of these numbers have them.
+/// Releases as the CVE records of kernel.org have them.
 const BUGS: [Bug; 3] = [
     Bug {
         cve: "CVE-2026-31402",
@@ -68,7 +68,7 @@ const BUGS: [Bug; 3] = [
     },
 ];
 
-/// Bugs by release.
+/// Kernel bugs by release.
 pub const KERNEL_BUGS: Rule = Rule {
     name: "kernel bugs",
     why: "The release is older than the one in which the fix came. A distribution may have brought the fix to it.",
@@ -139,8 +139,8 @@ fn look(host: &Host) -> Vec<Answer> {
 }
 
 impl Bug {
-    /// Returns true for a release with the fix, false for one that had the bug and lacks the fix; `None` where the records do not say.
-    /// Ubuntu keeps series of its own beyond their end at kernel.org.
+    /// Returns true for a release with the fix, false for one that has the bug, and `None` if the records do not say. Ubuntu maintains
+    /// series after their end at kernel.org.
     fn is_fixed(&self, release: [u32; 3], of_ubuntu: bool) -> Option<bool> {
         let series = &release[..2];
         if let Some(first) = self.fixed.iter().find(|f| f[..2] == *series) {
@@ -148,14 +148,14 @@ impl Bug {
         }
         match self.fixed.last().is_some_and(|newest| release > *newest) {
             true => Some(true),
-            // A series that ended before the fix, or that is none of those that are kept.
+            // The series ended before the fix, or kernel.org never maintained it.
             false => (*series >= self.since[..] && !of_ubuntu).then_some(false),
         }
     }
 }
 
-/// The kernel's own release, by `/proc/version`, or by Ubuntu's file beside it. `None` where a builder's number may have other fixes than
-/// kernel.org's release of that number: `5.14.0-503.el9`, `5.14.21-150500.55-default`.
+/// Upstream release by /proc/version, or by Ubuntu's /proc/version_signature. `None` for a vendor's kernel whose number does not imply the
+/// fixes of the upstream release: `5.14.0-503.el9`, `5.14.21-150500.55-default`.
 fn release(version: &str, ubuntu: Option<&str>) -> Option<[u32; 3]> {
     if let Some(own) = ubuntu {
         return three(own.split_ascii_whitespace().nth(2)?);
@@ -166,14 +166,14 @@ fn release(version: &str, ubuntu: Option<&str>) -> Option<[u32; 3]> {
     }
     let name = version.split_ascii_whitespace().nth(2)?;
     match name.split_once('-') {
-        // A release without a suffix is the kernel's own.
+        // Releases without a suffix are upstream releases.
         None => three(name),
         Some((release, suffix)) if follows_stable(suffix) => three(release),
         Some(_) => None,
     }
 }
 
-/// Returns true for suffixes of distributions whose kernels are kernel.org's stable releases: Arch (`arch1-1`), Arch and Alpine (`1-lts`),
+/// Returns true for suffixes of distributions that ship kernel.org's stable releases: Arch (`arch1-1`), Arch and Alpine (`1-lts`),
 /// Fedora (`200.fc40.x86_64`).
 fn follows_stable(suffix: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(bug.is_fixed([5, 19, 0], false), Some(false));
     }
 
-    /// The last entry decides for series without one.
+    /// `is_fixed` uses the last entry for series that have none.
     #[test]
     fn releases_with_a_fix_stand_in_order() {
         for bug in BUGS {

@@ -1,4 +1,4 @@
-//! Rules: each is a name, a reason, a source, and a function that looks.
+//! Rules of `nfscope doctor`.
 
 mod clients;
 mod connections;

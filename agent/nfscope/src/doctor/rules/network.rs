@@ -1,11 +1,11 @@
-//! TCP: buffers against bandwidth and delay, and features that are switched off.
+//! TCP buffers against the bandwidth-delay product, and TCP features that are switched off.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
 use crate::doctor::rule::Rule;
 use nfscope_text::units;
 
-/// Buffers too small for a connection to fill its link.
+/// Buffers that are too small for a connection to fill its link.
 pub const BUFFERS: Rule = Rule {
     name: "tcp buffers",
     why: "A connection has at most one buffer under way in a round trip. Where bandwidth times delay is more, it never fills the link, \
@@ -14,7 +14,7 @@ pub const BUFFERS: Rule = Rule {
     look: buffers,
 };
 
-/// The largest size in a line of three.
+/// Third value of a sysctl with minimum, default and maximum, in bytes.
 fn largest(host: &Host, name: &str) -> Option<f64> {
     let text = host.text(&format!("/proc/sys/net/ipv4/{name}")).ok()?;
     text.split_ascii_whitespace().nth(2)?.parse().ok()
@@ -34,10 +34,10 @@ fn buffers(host: &Host) -> Vec<Answer> {
     );
     let said = match &host.sockets {
         Ok(said) => said,
-        Err(why) => {
+        Err(none) => {
             return vec![Answer::unknown(
-                format!("{sizes}; round trips are not known: {why}"),
-                "install iproute2, and run it again while clients are connected",
+                format!("{sizes}; round trips are not known: {}", none.why),
+                none.how,
             )];
         }
     };
@@ -65,7 +65,7 @@ fn buffers(host: &Host) -> Vec<Answer> {
     );
     match most < speed {
         true => {
-            // The kernel counts its own books among the bytes of a buffer: twice as much is enough.
+            // The buffer size includes the kernel's overhead per packet. Twice the payload is enough.
             let enough = (2.0 * speed * delay / MIB).ceil();
             vec![Answer::consider(
                 says,
@@ -80,8 +80,8 @@ fn buffers(host: &Host) -> Vec<Answer> {
 
 const MIB: f64 = 1_048_576.0;
 
-/// The client with the longest of the shortest round trips, in seconds, by what `ss -Htni` prints: a line with addresses, and one with
-/// words such as `minrtt:0.35`, which are milliseconds.
+/// Client with the largest minimum round-trip time, in seconds, by the output of `ss -Htni`: a line with addresses, and a line with words
+/// such as `minrtt:0.35`, in milliseconds.
 fn longest_trip(said: &str) -> Option<(String, f64)> {
     let mut client = None;
     let mut longest: Option<(String, f64)> = None;
@@ -108,7 +108,7 @@ fn longest_trip(said: &str) -> Option<(String, f64)> {
     longest
 }
 
-/// The fastest network card that is up, in bytes a second. One without hardware has no speed, or a made-up one.
+/// Name and speed of the fastest network card that is up, in bytes per second. Virtual interfaces have no speed, or an invented one.
 fn fastest_link(host: &Host) -> Option<(String, f64)> {
     const NET: &str = "/sys/class/net";
     let mut fastest: Option<(String, f64)> = None;
@@ -128,7 +128,7 @@ fn fastest_link(host: &Host) -> Option<(String, f64)> {
     fastest
 }
 
-/// Features of TCP.
+/// TCP features that should be on.
 pub const TCP: Rule = Rule {
     name: "tcp",
     why: "Without window scaling a connection has at most 64 KiB under way, without selective acknowledgements a loss is repaired slowly, \

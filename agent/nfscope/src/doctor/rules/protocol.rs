@@ -1,4 +1,4 @@
-//! Versions, transports, sizes and times of the protocol.
+//! Protocol versions, transports, block size, and lease and grace times.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Missing;
@@ -6,7 +6,7 @@ use crate::doctor::rule::Rule;
 
 const MIB: u64 = 1 << 20;
 
-/// Largest READ and WRITE.
+/// Maximum size of READ and WRITE.
 pub const BLOCK_SIZE: Rule = Rule {
     name: "block size",
     why: "It is the most that one READ or WRITE carries, whatever rsize and wsize a client asks for. The kernel takes less than \
@@ -29,7 +29,7 @@ pub const BLOCK_SIZE: Rule = Rule {
     },
 };
 
-/// Versions that are served.
+/// NFS versions that are served.
 pub const VERSIONS: Rule = Rule {
     name: "versions",
     why: "NFSv4.1 and 4.2 have sessions: a request that is sent again is never executed twice. NFSv2 has file sizes of 32 bits.",
@@ -48,7 +48,7 @@ pub const VERSIONS: Rule = Rule {
                 "set vers2=n in section [nfsd] of /etc/nfs.conf",
             ));
         }
-        // The first line of a kernel without NFSv4 has no word of it.
+        // Kernels without NFSv4 do not list it.
         if !words.is_empty() && !has("+4.1") && !has("+4.2") {
             answers.push(Answer::consider(
                 "neither NFSv4.1 nor 4.2 is served",
@@ -69,7 +69,7 @@ pub const VERSIONS: Rule = Rule {
     },
 };
 
-/// NFS over UDP.
+/// Server that listens on UDP.
 pub const UDP: Rule = Rule {
     name: "udp",
     why: "At a gigabit and more, fragments of different datagrams can be joined to one: data can be corrupted without an error.",
@@ -85,7 +85,7 @@ pub const UDP: Rule = Rule {
     },
 };
 
-/// Grace shorter than a lease.
+/// Grace period shorter than a lease.
 pub const GRACE: Rule = Rule {
     name: "grace",
     why: "After a restart clients claim their locks again. One that noticed the restart at the end of its lease is too late where \
@@ -95,7 +95,7 @@ pub const GRACE: Rule = Rule {
         let file = |name: &str| host.number(&format!("/proc/fs/nfsd/{name}"));
         let (lease, grace) = match (file("nfsv4leasetime"), file("nfsv4gracetime")) {
             (Ok(lease), Ok(grace)) => (lease, grace),
-            // A kernel without NFSv4.
+            // Kernels without NFSv4 have no such files.
             (Err(Missing::Absent(_)), _) => return Vec::new(),
             (Err(e), _) | (_, Err(e)) => return vec![e.answer()],
         };

@@ -1,4 +1,4 @@
-//! File systems below the exports: logs, barriers, times of access.
+//! File systems below the exports: logs, barriers and access times.
 
 use crate::doctor::answer::{Answer, State};
 use crate::doctor::host::{Host, Missing};
@@ -7,7 +7,7 @@ use nfscope_model::host_report::{Exported, PROPERTIES_UNKNOWN};
 use nfscope_source::etab;
 use std::collections::BTreeMap;
 
-/// Properties of ZFS datasets.
+/// Properties of the ZFS datasets below exports.
 pub const ZFS: Rule = Rule {
     name: "zfs",
     why: "With sync=disabled writes are acknowledged before they are durable. With logbias=throughput a log device is not used for data: \
@@ -19,7 +19,7 @@ pub const ZFS: Rule = Rule {
     },
 };
 
-/// Answers about the dataset of an export.
+/// Answers about the dataset of one export.
 fn properties(e: &Exported) -> Vec<Answer> {
     let answers: Vec<_> = (e.warnings.iter())
         .filter_map(|warning| {
@@ -29,7 +29,7 @@ fn properties(e: &Exported) -> Vec<Answer> {
             }
             match warning.split_once('=')?.0 {
                 "sync" => Some(Answer::change(says, fix_of(e, "zfs set sync="))),
-                // zfsprops(7) has it for datasets whose throughput matters more than the latency of a durable write.
+                // zfsprops(7) recommends it for datasets whose throughput matters more than the latency of a durable write.
                 "logbias" => Some(Answer::consider(says, fix_of(e, "zfs set logbias="))),
                 _ => None,
             }
@@ -44,13 +44,13 @@ fn properties(e: &Exported) -> Vec<Answer> {
     }
 }
 
-/// The fix that begins with these words, among those of an export.
+/// Fix of an export that begins with these words; all its fixes if none does.
 fn fix_of<'a>(e: &'a Exported, begin: &str) -> &'a str {
     let mut fixes = e.fix.split("; ");
     fixes.find(|f| f.starts_with(begin)).unwrap_or(&e.fix)
 }
 
-/// Exports with what they lie on.
+/// Writable exports with `sync`, each with its path, file system and log. Exports whose file system is not known are left out.
 fn exported(host: &Host) -> Result<Vec<(String, &Exported)>, Missing> {
     let text = host.etab()?;
     let mut durable: BTreeMap<String, bool> = BTreeMap::new();
@@ -64,7 +64,7 @@ fn exported(host: &Host) -> Result<Vec<(String, &Exported)>, Missing> {
         .collect())
 }
 
-/// Logs on slow disks.
+/// Logs on rotating disks.
 pub const LOG: Rule = Rule {
     name: "log",
     why: "A write that must be durable waits for the file system's journal or intent log. On a rotating disk that is a turn of the disk, \
@@ -74,7 +74,7 @@ pub const LOG: Rule = Rule {
         Err(Missing::Absent(_)) => Vec::new(),
         Err(e) => vec![e.answer()],
         Ok(all) => {
-            // Exports of one file system share its log.
+            // Exports of one file system share its log, and an answer.
             let mut volumes: BTreeMap<&str, (Vec<String>, &Exported)> = BTreeMap::new();
             for (path, e) in all {
                 let same = volumes.entry(&e.volume).or_insert((Vec::new(), e));
@@ -105,7 +105,7 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
                 }
                 any_rotates(host, &all)
             }
-            // A rotating disk is enough for the answer; one that does not rotate may have others beside it.
+            // A single rotating disk is enough for an answer. If this device does not rotate, other disks of the pool may.
             None => rotates(host, &e.volume).filter(|turns| *turns),
         },
         Some(false) => rotates(host, &e.volume),
@@ -125,7 +125,7 @@ fn log_of(host: &Host, paths: &str, e: &Exported) -> Answer {
     }
 }
 
-/// Names of a log's own devices. A pool and a mount option have paths, which may be links: `/dev/mapper/log`.
+/// Kernel names of a log's own devices. ZFS and mount options name paths, which may be symbolic links: `/dev/mapper/log`.
 fn log_devices(host: &Host, log: &str) -> Vec<String> {
     let all = log.strip_prefix("on ").unwrap_or(log).split(", ");
     let name = |device: &str| match device.strip_prefix("/dev/") {
@@ -135,7 +135,7 @@ fn log_devices(host: &Host, log: &str) -> Vec<String> {
     all.map(name).collect()
 }
 
-/// Names of all devices of a btrfs with this one; `None` if /sys does not list them.
+/// Kernel names of all devices of the btrfs that contains `one`; `None` if /sys does not list it.
 fn btrfs_devices(host: &Host, one: &str) -> Option<Vec<String>> {
     let systems = host.names("/sys/fs/btrfs").ok()?;
     let mut devices = (systems.iter())
@@ -143,7 +143,7 @@ fn btrfs_devices(host: &Host, one: &str) -> Option<Vec<String>> {
     devices.find(|all| all.iter().any(|d| d == one))
 }
 
-/// Returns true if a device rotates; false if all are known not to.
+/// Returns true if a device rotates, false if none does, and `None` if that is not known.
 fn any_rotates(host: &Host, devices: &[String]) -> Option<bool> {
     let each: Vec<_> = devices.iter().map(|d| rotates(host, d)).collect();
     match each.contains(&Some(true)) {
@@ -152,7 +152,7 @@ fn any_rotates(host: &Host, devices: &[String]) -> Option<bool> {
     }
 }
 
-/// Returns true for a rotating disk, and for a device that lies on one.
+/// Returns true for a rotating disk, and for a partition of one; `None` if /sys does not say.
 fn rotates(host: &Host, device: &str) -> Option<bool> {
     let of = |queue: String| match host.text(&queue).ok()?.trim() {
         "1" => Some(true),
@@ -160,12 +160,12 @@ fn rotates(host: &Host, device: &str) -> Option<bool> {
         _ => None,
     };
     let directory = format!("/sys/class/block/{device}");
-    // A partition has no queue, and its disk is the directory above its own.
+    // A partition has no queue. Its disk is the parent directory in /sys.
     of(format!("{directory}/queue/rotational"))
         .or_else(|| of(format!("{directory}/../queue/rotational")))
 }
 
-/// Mounts below the exports, each once.
+/// Answers about the mounts below the exports, each mount once.
 fn mounts(
     host: &Host,
     look: impl Fn(&str, &nfscope_source::mounts::Mount) -> Answer,
@@ -185,7 +185,7 @@ fn mounts(
     seen.into_values().collect()
 }
 
-/// Answers of mounts, of which good ones share a line.
+/// Joins the good answers of mounts into one.
 fn joined(answers: Vec<Answer>, good: &str) -> Vec<Answer> {
     let (fine, mut rest): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|a| a.state == State::Good);
@@ -196,7 +196,7 @@ fn joined(answers: Vec<Answer>, good: &str) -> Vec<Answer> {
     rest
 }
 
-/// File systems that do not flush disks.
+/// File systems that are mounted without barriers.
 pub const BARRIER: Rule = Rule {
     name: "barrier",
     why: "Without barriers the file system does not make disks write their volatile caches. After a loss of power, acknowledged writes \
@@ -208,7 +208,7 @@ pub const BARRIER: Rule = Rule {
                 .into_iter()
                 .find(|o| mount.flag(o));
             match off {
-                // ext4(5) and btrfs(5) allow it for caches that survive a loss of power, which the kernel does not see.
+                // ext4(5) and btrfs(5) allow it for write caches that survive a loss of power. The kernel does not know whether they do.
                 Some(option) => Answer::consider(
                     format!("{point} ({}) is mounted with {option}", mount.fs),
                     "unless the write cache of each disk below survives a loss of power (battery, capacitors): remove the option from \
@@ -221,7 +221,7 @@ pub const BARRIER: Rule = Rule {
     },
 };
 
-/// Times of access at each reading.
+/// Access times that are updated at every READ.
 pub const ATIME: Rule = Rule {
     name: "atime",
     why: "Each READ changes the file's time of access, so that reading writes. With relatime that happens once a day and file.",

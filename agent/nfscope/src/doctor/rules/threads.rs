@@ -1,4 +1,4 @@
-//! Threads of nfsd and their pools.
+//! nfsd threads and their pools.
 
 use crate::doctor::answer::Answer;
 use crate::doctor::host::Host;
@@ -7,7 +7,7 @@ use nfscope_text::units::many;
 
 const FILE: &str = "/proc/fs/nfsd/threads";
 
-/// Threads at all.
+/// Number of nfsd threads.
 pub const THREADS: Rule = Rule {
     name: "threads",
     why: "Each thread serves one request at a time. With a single one, a request that waits for a disk stops all others.",
@@ -28,7 +28,7 @@ pub const THREADS: Rule = Rule {
     },
 };
 
-/// Pools without a thread.
+/// Thread pools without a thread.
 pub const POOLS: Rule = Rule {
     name: "pools",
     why: "A request goes to the pool of the CPU or node on which it arrives. Threads serve their own pool alone: where a pool has \
@@ -60,7 +60,7 @@ fn pools(host: &Host) -> Vec<Answer> {
     }
 }
 
-/// Pool mode `global` on several nodes.
+/// Pool mode `global` on several NUMA nodes.
 pub const POOL_MODE: Rule = Rule {
     name: "pool mode",
     why: "With one pool, threads of all NUMA nodes share a queue, and a request may be served far from its memory. \

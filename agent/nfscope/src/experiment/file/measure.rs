@@ -1,4 +1,4 @@
-//! `[run]` of a plan file: what every run does, and what it measures.
+//! Section `[run]` of a plan file: the load and the measurement of every run.
 
 use super::{Block, Measure, Recorded, Run};
 use crate::experiment::cli::LEAST_OPERATIONS;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// `[run]` as it is written.
+/// Section `[run]` as the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrittenRun {
@@ -35,7 +35,7 @@ pub(super) struct WrittenRun {
     numbers: BTreeMap<String, String>,
 }
 
-/// Reads it.
+/// Parses `[run]`.
 pub(super) fn run(written: &WrittenRun) -> anyhow::Result<Run> {
     Ok(Run {
         load: written.load.clone(),
@@ -52,7 +52,7 @@ fn time(what: &str, text: &str, least: Duration, most: Duration) -> anyhow::Resu
     parse::duration(text, least..=most).map_err(|e| anyhow::anyhow!("{what}: {e}"))
 }
 
-/// Exactly one of a recording, a command and a workload.
+/// Parses the measurement: exactly one of a recording, a command and a workload.
 fn measure(written: &WrittenRun) -> anyhow::Result<Measure> {
     let of_recordings = [
         ("interval", written.interval.is_some()),
@@ -142,7 +142,7 @@ fn recorded(written: &WrittenRun, length: &str) -> anyhow::Result<Recorded> {
     Ok(run)
 }
 
-/// The patterns of numbers that the load prints.
+/// Patterns of the numbers that the load or the command prints.
 fn numbers(written: &WrittenRun) -> anyhow::Result<BTreeMap<String, Pattern>> {
     ensure!(
         written.load.is_some() || written.command.is_some() || written.numbers.is_empty(),

@@ -1,4 +1,4 @@
-//! Plan files: good ones, and what is wrong with others.
+//! Parser of plan files: valid files, and the errors of invalid ones.
 
 use super::written::parse;
 use super::*;
@@ -19,7 +19,7 @@ const GOOD: &str = r#"
     high = { level = "slog", verify = "true" }
 "#;
 
-/// A name of 99 characters: its baselines would have 101.
+/// Quoted name of 99 characters. The suffix of its baselines makes 101, and 100 is the limit.
 const LONG: &str = "\"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"";
 
 fn recorded_of(file: &PlanFile) -> &Recorded {
@@ -118,7 +118,7 @@ fn as_few_windows_and_as_long_a_name_as_can_be() {
     assert_eq!(recorded_of(&file).length, Duration::from_secs(100));
 }
 
-/// A campaign as the documentation has it.
+/// Plan file of the documentation.
 const CAMPAIGN: &str = r#"
     name = "four"
     replicates = 8
@@ -243,7 +243,7 @@ fn what_is_wrong_with_a_campaign_is_told() {
     assert!(wrong(&without).contains("there is no mount for it; fix:"));
 }
 
-/// A number of the load that no run will have is refused before any run is made.
+/// Check of responses: an unknown number of the load is refused before the first run.
 #[test]
 fn numbers_that_no_run_has_are_refused() {
     let of = |part: &str, response: &str, numbers: &str| {
@@ -262,7 +262,7 @@ fn numbers_that_no_run_has_are_refused() {
         let why = of(part, "load:mb", "").unwrap_err();
         assert!(why.contains("fix: add it to [run.numbers]"), "{why}");
     }
-    // A workload has numbers of its own, and each of its jobs has.
+    // Workloads have numbers of their own, and each fio job has some, too.
     let of = |response: &str| {
         let text = format!("{CAMPAIGN}\n[effects]\nresponses = ['{response}']\nlinear = true\n");
         parse(&text).map_err(|e| format!("{e:#}"))
@@ -277,7 +277,7 @@ fn numbers_that_no_run_has_are_refused() {
     );
 }
 
-/// The centre has commands of its own, or those of all levels with the value between both.
+/// Centre points have commands of their own, or the commands of all levels with the middle value.
 #[test]
 fn the_centre_is_set_as_levels_are() {
     let text = GOOD.replace("replicates = 3", "centre_points = 2\nreplicates = 3");
@@ -302,7 +302,7 @@ fn the_centre_is_set_as_levels_are() {
     assert_eq!(level.set.as_deref(), Some("true"));
 }
 
-/// A recording that ends by its interval needs windows enough for that.
+/// Recordings with `until_ci` need enough windows for a confidence interval.
 #[test]
 fn until_ci_is_of_each_run() {
     let text = GOOD.replace(
@@ -321,7 +321,7 @@ fn until_ci_is_of_each_run() {
     assert!(wrong(&other).contains("metric:"), "{}", wrong(&other));
 }
 
-/// The campaigns of the lab are plan files.
+/// Plan files of the lab's campaigns are valid.
 #[test]
 fn the_campaigns_of_the_lab_are_plans() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/campaigns");

@@ -1,4 +1,4 @@
-//! The text of a plan file, and what is wrong with it.
+//! Parser of plan files, and its errors.
 
 use super::measure::{self, WrittenRun};
 use super::{Effects, Level, Measure, Mount, PlanFile, Table, put};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const MAX_REPLICATES: usize = 100;
 
-/// Names in braces that are no factors.
+/// Names in braces that no factor may have.
 const RESERVED: [&str; 2] = ["level", "mount"];
 
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ fn one_seed() -> u64 {
 /// Reads a plan file.
 ///
 /// # Errors
-/// When it cannot be read, or is no plan; the error says where.
+/// When the file cannot be read, or is not a valid plan; the error says where.
 pub(crate) fn read(path: &Path) -> anyhow::Result<PlanFile> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -123,7 +123,7 @@ fn until(written: &WrittenUntil) -> anyhow::Result<Until> {
     })
 }
 
-/// The commands of each level, and of the centre behind them.
+/// Levels of a factor with their commands. A centre point is the last one.
 fn levels(f: &WrittenFactor, centre: bool) -> anyhow::Result<Vec<Level>> {
     let wrong = |why: &str| anyhow::anyhow!("factor {}: {why}", f.name);
     let templates = f.levels.is_empty();
@@ -157,7 +157,7 @@ fn levels(f: &WrittenFactor, centre: bool) -> anyhow::Result<Vec<Level>> {
 }
 
 impl WrittenFactor {
-    /// A level by the commands of all.
+    /// Level with the commands of its factor, in which it replaces `{level}`.
     fn level(&self, level: &str) -> Level {
         let own = |text: &Option<String>| Some(put(text.as_deref()?, "level", level));
         Level {
@@ -200,7 +200,7 @@ fn plan(written: &Written) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
-/// Factor by the rules of the command line.
+/// Factor, checked by the rules of the command line.
 fn factor(written: &WrittenFactor) -> anyhow::Result<Factor> {
     let name = &written.name;
     let two = [&written.low, &written.high];
@@ -215,7 +215,7 @@ fn factor(written: &WrittenFactor) -> anyhow::Result<Factor> {
     Ok(factor)
 }
 
-/// Commands have lines and tabs; no program can be given U+0000.
+/// Checks the characters of commands. Line feeds and tabs are allowed; no argument of a program can hold U+0000.
 fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
     let levels = file.levels.iter().flatten();
     let of_levels = levels.flat_map(|l| [&l.set, &l.verify]).flatten();
@@ -232,7 +232,7 @@ fn check_commands(file: &PlanFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rules on what one part of a file needs of another.
+/// Checks the rules that span several sections of a file.
 fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
     let is_workload = matches!(file.run.measure, Measure::Workload(_));
     ensure!(
@@ -271,14 +271,14 @@ fn check_whole(file: &PlanFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every number of the load that a part of the file asks for is one that runs have.
+/// Checks that every number of the load in the responses is one that the runs have.
 fn check_responses(file: &PlanFile, part: &str, responses: &[String]) -> anyhow::Result<()> {
     let own: Vec<&str> = match file.run.measure {
         Measure::Workload(_) => Metric::ALL.map(Metric::number).to_vec(),
         _ => file.run.numbers.keys().map(String::as_str).collect(),
     };
     for name in responses.iter().filter_map(|r| r.strip_prefix("load:")) {
-        // The jobs of a workload of fio have figures of their own.
+        // Jobs of a fio workload have numbers such as `write.p99_seconds`.
         let of_job = matches!(file.run.measure, Measure::Workload(_))
             && name
                 .rsplit('.')

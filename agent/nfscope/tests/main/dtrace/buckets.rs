@@ -1,4 +1,4 @@
-//! Buckets as D counts them and as C does: every edge and its neighbours, and values at random.
+//! Buckets as D computes them and as C does: every edge and its neighbours, and random values.
 
 use super::tools::{Compiler, Dir, run};
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Command;
 
-/// The expression of a bucket in the scripts, with this in place of the value.
+/// Expression of a bucket in the scripts, with `value` in place of their variable.
 fn expression(kind: &str, value: &str) -> String {
     let (name, before) = match kind {
         "time" => (
@@ -22,7 +22,7 @@ fn expression(kind: &str, value: &str) -> String {
     tree.replace("this->d", value).replace("this->n", value)
 }
 
-/// Values and the bucket that C counts them in.
+/// Values, each with its bucket of times, sizes and counts in C.
 fn values() -> Vec<(u64, [usize; 3])> {
     let mut all = vec![0, 1, 2, 70_000_000_000, u64::MAX >> 1];
     let edges = nfscope_probes::time_edges::edges_ns();
@@ -30,7 +30,7 @@ fn values() -> Vec<(u64, [usize; 3])> {
     for edge in edges.into_iter().chain(sizes) {
         all.extend([edge - 1, edge, edge + 1]);
     }
-    // A fixed sequence, so that a failure repeats.
+    // Fixed sequence, so that a failure repeats.
     let mut x = 88_172_645_463_325_252_u64;
     for _ in 0..5_000 {
         x ^= x << 13;

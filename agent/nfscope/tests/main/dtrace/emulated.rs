@@ -1,4 +1,4 @@
-//! A server of illumos that knows what it did, traced by the scripts in a real D compiler, through the whole program.
+//! Emulated NFS server of illumos that reports its own operations, traced by the scripts in a real D compiler, through the whole program.
 
 use super::emulator::{Emulator, System, Truth};
 use super::tale;
@@ -13,9 +13,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// So many requests: two operations each, on average, and at least 20,000 in all.
+/// Requests of the first measurement, with two operations each on average: at least 20,000 operations in all.
 const WORK: &str = "work 24000";
-/// While slow operations are listened for: the script for these follows the same threads, which the first measurement shall not feel.
+/// Requests while slow operations are listened for. The script for these follows the same threads, so it runs only after the first
+/// measurement.
 const MORE_WORK: &str = "work 6000";
 
 fn kstat(counts: &Path, v3: f64, v4: f64) {
@@ -33,7 +34,7 @@ fn count<const N: usize>(s: &Snapshot, family: &Family<N>, labels: [&str; N]) ->
     s.hist(family, labels).map_or(0.0, |h| h.count() as f64)
 }
 
-/// All values of a family, by their labels.
+/// Asserts that these are all values of a family above 0, by their labels.
 fn assert_counts<const N: usize>(s: &Snapshot, family: &Family<N>, expected: &[([&str; N], f64)]) {
     let mut got: Vec<_> = s.numbers(family).filter(|(_, n)| *n > 0.0).collect();
     let mut expected: Vec<_> = expected.iter().filter(|(_, n)| *n > 0.0).copied().collect();
@@ -43,7 +44,7 @@ fn assert_counts<const N: usize>(s: &Snapshot, family: &Family<N>, expected: &[(
 }
 
 #[test]
-fn what_an_emulated_server_did_is_what_the_program_tells() {
+fn counts_of_an_emulated_server_are_those_it_reports_itself() {
     let Some(compiler) = Compiler::find() else {
         return;
     };
@@ -52,7 +53,7 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
     let system = System::new(&compiler, &dir);
     kstat(&system.counts, 0.0, 0.0);
     let agent = Agent::start(&system.dtrace, &system.kstat);
-    // Every script compiles, with all of its parts, and every probe that it names is enabled.
+    // Scripts: each compiles with all of its parts, and every probe that it names is enabled.
     agent.until("attached", |s| {
         let up = |p: &nfscope_model::ProbeStatus| p.state == ProbeState::Attached;
         !s.probes.is_empty() && s.probes.iter().all(up) && s.value(&f::CPUS, []).is_some()
@@ -78,7 +79,7 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
     let one = |kind: &str| truth.of::<0>(kind)[0].1[0];
     let requests_sent: f64 = truth.of::<1>("requests").iter().map(|(_, n)| n[0]).sum();
     let committed: f64 = truth.of::<1>("commits").iter().map(|(_, n)| n[0]).sum();
-    // Each script prints at a time of its own.
+    // Wait for all scripts: each prints at a time of its own.
     let s = agent.until("all operations", |s| {
         let kernel = ["3", "4"].map(|v| s.value(&f::KERNEL_OPS, [v]));
         let all_of = |family: &Family<1>| {
@@ -114,16 +115,16 @@ fn what_an_emulated_server_did_is_what_the_program_tells() {
     tale::told(&agent, &mut emulator, &dir);
 }
 
-/// Frames of the script for operations that were printed so far.
+/// Number of frames that the script for operations has printed so far.
 fn frames(kept: &Path) -> usize {
     fs::read_to_string(kept).unwrap().matches("@end\n").count()
 }
 
-/// Each reading has a frame of its own, where the script by itself prints one in ten seconds; also next to one of the ten seconds, which
-/// fall among these readings. How long a frame takes is the host's: on a busy one the agent may ask more often, and in vain.
+/// Each reading has a frame of its own, although the script by itself prints one in ten seconds. This holds also near one of these. The
+/// time that a frame takes depends on the host: on a busy one the agent may request more frames, in vain.
 fn frames_are_printed_when_asked_for(agent: &Agent, kept: &Path) {
     const READINGS: usize = 40;
-    /// It asks again so often until every script has printed.
+    /// Interval at which the agent requests a frame again, until every script has printed.
     const FRAME_INTERVAL: Duration = Duration::from_millis(250);
     let before = frames(kept);
     let begun = agent.snapshot().at;
@@ -136,7 +137,7 @@ fn frames_are_printed_when_asked_for(agent: &Agent, kept: &Path) {
         questions += 1 + (took.as_millis() / FRAME_INTERVAL.as_millis()) as usize;
     }
     let printed = frames(kept) - before;
-    // One for each question, and those that the script and the agent's own windows add each ten seconds.
+    // Frames that the script and the agent's own windows add every ten seconds.
     let others = 2 * ((last - begun).as_secs() as usize / 10 + 1);
     assert!(
         (READINGS..=questions + 1 + others).contains(&printed),
@@ -145,7 +146,7 @@ fn frames_are_printed_when_asked_for(agent: &Agent, kept: &Path) {
     );
 }
 
-/// `nfscope slow` for COMMITs that took more than 30 ms: of NFSv3 each does.
+/// `nfscope slow` for COMMITs of more than 30 ms. Every COMMIT of NFSv3 takes longer.
 struct Slow {
     process: Child,
 }
@@ -192,7 +193,7 @@ impl Slow {
         let mut seen = Vec::new();
         for line in out.lines() {
             let line: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
-            // One of NFSv4 can be that slow, too, where it had no CPU.
+            // COMMITs of NFSv4 can be that slow, too, if they had no CPU.
             if line["version"] != "3" {
                 continue;
             }
@@ -220,8 +221,8 @@ impl Slow {
     }
 }
 
-/// A COMMIT sleeps so many seconds at least for each of these, and its phases add up to its duration. Linux runs no program of a
-/// probe on a CPU whose thread was interrupted while it read a map, so that a single sleep can be missed: the middle one counts.
+/// A COMMIT takes at least this number of seconds in each of these phases, and its phases add up to its duration. Linux runs no program of
+/// a probe on a CPU whose thread was interrupted while it read a map. A single sleep can be missed for that reason, so the median counts.
 fn phases_of(lines: &[serde_json::Value]) {
     let of = |line: &serde_json::Value, phase: &str| line["phases_seconds"][phase].as_f64();
     for line in lines {
@@ -249,7 +250,7 @@ fn phases_of(lines: &[serde_json::Value]) {
     }
 }
 
-/// Real ones of this machine: what this test writes is in what the scripts count.
+/// Block devices of this machine: writes of this test are in the counts of the scripts.
 fn block_devices(agent: &Agent) {
     let written = |s: &Snapshot| {
         let of = s
@@ -268,9 +269,9 @@ fn block_devices(agent: &Agent) {
     assert!(s.histograms(&f::BLOCK_DEVICE).all(|(_, h)| h.sum > 0.0));
 }
 
-/// The list of families that illumos has is true: no other is filled.
+/// Families that illumos fills are those of its list, and no others.
 fn only_what_is_listed(s: &Snapshot) {
-    // The agent runs on Linux here, and tells more of its own process.
+    // Families of the agent's process: it runs on Linux here, and fills more of them.
     let of_the_server = |f: &Info| !f.name.starts_with("process_");
     for (family, _) in s.filled().filter(|(f, _)| of_the_server(f)) {
         assert!(
@@ -279,7 +280,7 @@ fn only_what_is_listed(s: &Snapshot) {
             family.name
         );
     }
-    // By the agent itself, or by what this server does not do.
+    // Families that the scripts cannot fill here: the agent's own, and features that the emulator lacks.
     let elsewhere = [
         "evictions",
         "bottleneck",
@@ -308,7 +309,7 @@ fn operations(s: &Snapshot, truth: &Truth) {
         let h = s.hist(&f::OP_DURATION, [version, op]);
         let h = h.unwrap_or_else(|| panic!("no {op} of version {version}"));
         assert_eq!(h.count() as f64, n[0], "{version} {op}");
-        // Its own clock, read inside and outside of the probes.
+        // Clock of the emulator, read inside and outside of the probes.
         let [inner, outer] = [n[1] / 1e9, n[2] / 1e9];
         assert!(
             inner <= h.sum && h.sum <= outer,
@@ -344,7 +345,7 @@ fn operations(s: &Snapshot, truth: &Truth) {
     };
     assert_counts(s, &f::WRITE, &of(0));
     assert_counts(s, &f::WRITE_BYTES, &of(1));
-    // Operations without arguments, NULL and SEQUENCE, belong to nobody.
+    // NULL and SEQUENCE have no arguments, and count for client and export `other`.
     let total: f64 = truth.of::<2>("op").iter().map(|(_, n)| n[0]).sum();
     for (kind, family) in [("client", &f::CLIENT_OPS), ("export", &f::EXPORT_OPS)] {
         let named = truth.of::<1>(kind);
@@ -370,7 +371,7 @@ fn requests(s: &Snapshot, truth: &Truth) {
     assert_eq!(s.value(&f::THREADS, ["1"]), Some(4.0));
     assert_eq!(s.value(&f::THREADS_LIMIT, ["1"]), Some(16.0));
     assert_eq!(s.value(&f::THREADS_BUSY, ["1"]), Some(0.0));
-    // Questions to daemons, in operations and outside of them: those outside take 3 ms, and 5 ms.
+    // Upcalls to daemons, in operations and outside of them. Those outside take 3 ms and 5 ms.
     let asked = truth.of::<0>("upcalls")[0].1[0];
     assert_eq!(s.value(&f::UPCALL_ASKED, ["other"]), Some(asked));
     let waits = s.hist(&f::UPCALL_WAIT, ["other"]).unwrap();
@@ -386,7 +387,7 @@ fn requests(s: &Snapshot, truth: &Truth) {
         .map(|(_, v)| v)
         .sum();
     assert!(outside >= 24000.0 / 2000.0 * 0.008, "{outside}");
-    // An operation counts its sleep, and a question what its thread waits for a CPU then, too.
+    // Bounds of the sum: an operation counts the sleep, and an upcall also the time for which its thread waits for a CPU.
     let runqueue: f64 = s
         .numbers(&f::OP_PHASE)
         .filter(|([_, _, phase], _)| *phase == "runqueue")
@@ -397,7 +398,7 @@ fn requests(s: &Snapshot, truth: &Truth) {
         "{outside} {in_ops} {runqueue} {}",
         waits.sum
     );
-    // Nothing is in hand any more.
+    // Requests in hand: none any more.
     assert_eq!(s.held, []);
     let stuck: Vec<_> = s.numbers(&f::STUCK_REQUESTS).collect();
     let known = ["cpu", "log", "disk", "upcall", "lock", "reply"];
@@ -449,8 +450,8 @@ fn intent_log(s: &Snapshot, truth: &Truth) {
 
 /// Long COMMITs of one round.
 const COMMITS: u64 = 24;
-/// Linux hides some switches from the probes: those from threads of the kernel that come and go. A round that has one counts the
-/// whole time until then as CPU time, and is measured again.
+/// Rounds of the measurement. Linux hides some switches from the probes: those from threads of the kernel that come and go. A round with
+/// such a switch counts the whole time until then as CPU time, and is measured again.
 const ROUNDS: usize = 8;
 
 fn phases(agent: &Agent, emulator: &mut Emulator) {
@@ -469,8 +470,8 @@ fn phases(agent: &Agent, emulator: &mut Emulator) {
     panic!("{}", missed.join("\n"));
 }
 
-/// The kernel's own accounts of each thread are the truth: its CPU time, and its time without a CPU. They are read inside and outside
-/// of the probes. On a busy machine a thread may lose its CPU between the two, which no account tells apart.
+/// The kernel's accounts of each thread are the reference: its CPU time, and its time without a CPU. They are read inside and outside of
+/// the probes. On a busy machine a thread may lose its CPU between the two, which no account distinguishes.
 fn as_in_truth(s: &Snapshot, truth: &Truth) -> Result<(), String> {
     let total = s.hist(&f::OP_DURATION, ["3", "commit"]).unwrap().sum;
     let of = |phase| s.value(&f::OP_PHASE, ["3", "commit", phase]).unwrap();
@@ -510,7 +511,7 @@ fn kernel(s: &Snapshot, v3: f64, v4: f64) {
     assert_counts(s, &f::BLOCK_BUSY, &[(["sd0"], 1.5)]);
 }
 
-/// The same counts in the exposition.
+/// Asserts that the exposition has the same counts.
 fn exposition(agent: &Agent, ops: &[([&str; 2], Vec<f64>)]) {
     let text = agent.get("/metrics");
     for ([version, op], n) in ops {

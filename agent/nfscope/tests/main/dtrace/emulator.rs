@@ -1,4 +1,4 @@
-//! A program that plays an NFS server of illumos, and what plays the system's `dtrace` and `kstat` beside it.
+//! Emulator of an NFS server of illumos, and programs in place of the system's `dtrace` and `kstat`.
 
 use super::tools::{Compiler, Dir, here, run};
 use std::fs;
@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// Plays illumos's dtrace: functions of the kernel are probes of the emulator, and types those of its library. What the script for
-/// operations prints is kept.
+/// Program in place of illumos's dtrace. Functions of the kernel become probes of the emulator, and types are those of its library. Output
+/// of the script for operations is kept.
 const DTRACE: &str = r#"#!/bin/bash
 script=$(cat)
 kept=/dev/null
@@ -16,7 +16,7 @@ case $script in *'@hello\tnfs'*) kept=KEPT ;; esac
 exec COMPILER -L LIB "$@" > >(exec tee -a "$kept") < <(sed -E 's/fbt:[a-z]*:([a-z0-9_]+):(entry|return)/kernelx*:::\1-\2/g; s/sdt:zfs::/kernelx*:::/g' <<<"$script")
 "#;
 
-/// Plays kstat: what the file `counts` says, each second. Two CPUs are idle for 60 % of the time.
+/// Program in place of kstat: prints the file `counts` each second. Two CPUs are idle for 60 % of the time.
 const KSTAT: &str = r#"#!/bin/bash
 while :; do
   date +%s
@@ -27,7 +27,6 @@ while :; do
 done
 "#;
 
-/// The program.
 pub struct Emulator {
     process: Child,
     out: BufReader<std::process::ChildStdout>,
@@ -45,7 +44,7 @@ impl Emulator {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Of programs of earlier tests.
+        // Probes of programs of earlier tests.
         let _ = fs::remove_dir_all("/run/dtrace");
         run(Command::new(emulator.join("publish.py"))
             .arg(dir.path("emulator"))
@@ -54,7 +53,7 @@ impl Emulator {
         Emulator { process, out }
     }
 
-    /// Tells it to do something; lines of what it did, each in words.
+    /// Sends a command, and returns the emulator's own counts for it: one line of words each.
     pub fn told(&mut self, command: &str) -> Truth {
         let stdin = self.process.stdin.as_mut().unwrap();
         writeln!(stdin, "{command}").unwrap();
@@ -74,7 +73,7 @@ impl Drop for Emulator {
     }
 }
 
-/// What it did, by the first word of a line.
+/// Counts that the emulator reports, by the first word of a line.
 pub struct Truth(Vec<Vec<String>>);
 
 impl Truth {
@@ -91,13 +90,13 @@ impl Truth {
     }
 }
 
-/// What plays the system's programs.
+/// Programs in place of the system's, and their files.
 pub struct System {
     pub dtrace: PathBuf,
     pub kstat: PathBuf,
-    /// What `kstat` says; `IDLE` is what the CPUs have been idle.
+    /// Output of `kstat`; `IDLE` stands for the idle time of the CPUs.
     pub counts: PathBuf,
-    /// What the script for operations has printed.
+    /// Output of the script for operations so far.
     pub kept: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the children, by programs that play them: the agent goes on, and says what is missing.
+//! Faults of the child processes, by scripted ones: the agent continues, and reports what is missing.
 
 use super::played::Played;
 use super::tools::{Agent, nfscope};
@@ -25,7 +25,7 @@ fn writes(s: &Snapshot) -> u64 {
 }
 
 #[test]
-fn without_privileges_it_says_which() {
+fn missing_privileges_of_dtrace_are_named() {
     let played = Played::new();
     for script in ["nfs", "rpc", "zil", "txg", "io"] {
         played.says(
@@ -82,19 +82,19 @@ fn probes_that_are_missing_are_waited_for() {
         "{}",
         agent.get("/healthz")
     );
-    // The NFS server starts.
+    // Start of the NFS server.
     std::fs::remove_file(played.dir.path("nfs.refuse")).unwrap();
     let s = agent.until("timed", |s| writes(s) == 7);
     assert_eq!(probe(&s, "nfs").state, ProbeState::Attached);
-    // Looked at once a second.
+    // Health: the agent evaluates it once a second.
     agent.until("healthy", |_| agent.get("/healthz") == "ok\n");
-    // What is not there has no series.
+    // Missing script: its families have no series.
     assert_eq!(probe(&s, "zil").state, ProbeState::Waiting);
     assert!(s.series(&f::LOG_WAIT.info).is_empty());
 }
 
 #[test]
-fn a_script_without_what_the_host_lacks() {
+fn a_script_runs_without_the_parts_that_the_host_lacks() {
     let played = Played::new();
     played.frame("nfs", &WRITES);
     played.says(
@@ -124,12 +124,12 @@ fn a_script_without_what_the_host_lacks() {
 }
 
 #[test]
-fn counts_go_on_behind_a_child_that_dies_in_a_frame() {
+fn counts_continue_after_a_child_that_dies_within_a_frame() {
     let played = Played::new();
     played.frame("nfs", &WRITES);
     let mut agent = Agent::start(&played.dtrace, &played.kstat);
     agent.until("timed", |s| writes(s) == 7);
-    // More in a frame that never ends: it is none.
+    // Larger counts in a frame that never ends: they are discarded.
     played.says(
         "nfs.half",
         "@h\top\t3\top-write-done\t\n  45 |@@ 1000\n@c\top_ns\t3\top-wri",
@@ -143,7 +143,7 @@ fn counts_go_on_behind_a_child_that_dies_in_a_frame() {
 }
 
 #[test]
-fn what_dtrace_drops_is_counted() {
+fn drops_of_dtrace_are_counted_as_lost_events() {
     let played = Played::new();
     played.frame("nfs", &WRITES);
     played.says(
@@ -173,7 +173,7 @@ fn what_dtrace_drops_is_counted() {
     );
 }
 
-/// However the agent ends: its children then write to a pipe that nobody reads.
+/// Children end by themselves, however the agent ends: they write to a pipe without a reader.
 #[test]
 fn no_child_outlives_the_agent() {
     for kill in [false, true] {

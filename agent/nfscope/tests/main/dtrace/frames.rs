@@ -1,4 +1,4 @@
-//! From frames to what an admin reads: the pages and commands of the whole program, from what scripts are known to print.
+//! Pages and commands of the whole program, from frames of scripts with known contents.
 
 use super::played::Played;
 use super::tools::{Agent, nfscope};
@@ -6,9 +6,9 @@ use crate::fixture::said;
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// A server whose synchronous WRITEs wait for the log: milliseconds of each operation by what its thread did.
+/// Server whose synchronous WRITEs wait for the log. Times are microseconds of one WRITE.
 struct Server {
-    /// 0.1 ms of `time_edges.rs` is bucket 27, 10 ms 54.
+    /// Bucket of `time_edges.rs`: 27 for 0.1 ms, 54 for 10 ms.
     write_bucket: u32,
     write_us: u64,
     log_us: u64,
@@ -26,7 +26,7 @@ const FAST_LOG: Server = Server {
 };
 
 impl Server {
-    /// Twenty WRITEs and five READs a time, from two clients.
+    /// Writes frames of twenty WRITEs and five READs, from two clients.
     fn play(&self, played: &Played) {
         let (bucket, ns, log) = (self.write_bucket, self.write_us * 1000, self.log_us * 1000);
         let cpu = 50_000;
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// An agent of this server, up and running.
+    /// Agent of this server, once all its scripts have printed.
     fn agent(&self, played: &Played) -> Agent {
         self.play(played);
         let agent = Agent::start(&played.dtrace, &played.kstat);
@@ -121,7 +121,7 @@ fn frames_reach_every_view() {
     let op = &top["ops"][0];
     assert_eq!((&op["version"], &op["op"]), (&"3".into(), &"write".into()));
     let number = |v: &Value| v.as_f64().unwrap_or_else(|| panic!("{v} in {top}"));
-    // Of the values in a frame, whatever its length: means, and parts of the whole.
+    // Ratios of values in a frame, which do not depend on its length: means, and parts of the whole.
     let close = |got: f64, expected: f64| {
         assert!((got / expected - 1.0).abs() < 1e-6, "{got} for {expected}")
     };
@@ -186,7 +186,7 @@ fn check_says_that_every_script_runs() {
             "kstat"
         ]
     );
-    // Without what it is told to run it says where that should be.
+    // Missing programs: their paths are in the output.
     let none = played.dir.path("none");
     let (code, out, _) = said(
         &nfscope(&none, &none)
@@ -227,11 +227,11 @@ fn a_faster_log_shows_in_the_diagnosis_and_in_the_comparison() {
         found["findings"][0]["share"].as_f64() > Some(0.85),
         "{found}"
     );
-    // A fast log is no finding, and nothing else is left open.
+    // Fast log: no finding, and no kind of finding is left open.
     let healthy = json(&agents[1], &["diagnose", "--json", "--duration", "5s"], 0);
     assert_eq!(healthy["verdict"], "healthy", "{healthy}");
     assert_eq!(healthy["findings"], Value::Array(Vec::new()), "{healthy}");
-    // The kstat that is played has no calls that are refused.
+    // Statistics of the scripted kstat: they have no refused calls.
     super::tale::judged(&healthy, &["bad_rpcs"]);
     for recording in recordings {
         let out = recording.wait_with_output().unwrap();

@@ -1,10 +1,10 @@
-//! What the scripts may not have: constructs that one of the two systems refuses, or that compile and count wrong.
+//! Constructs that the scripts must not have: those that one of the two systems refuses, and those that compile and count wrong.
 
 use nfscope_source::script;
 
 const NAMES: [&str; 6] = ["nfs", "rpc", "zil", "txg", "io", "slow"];
 
-/// A script without its comments and the text of its prints.
+/// Script without its comments.
 fn code(name: &str) -> String {
     let text = script(name).unwrap();
     let mut out = String::new();
@@ -18,7 +18,7 @@ fn code(name: &str) -> String {
     out
 }
 
-/// Without what stands between quotes.
+/// Text without its parts between quotes.
 fn unquoted(text: &str) -> String {
     text.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
 }
@@ -45,7 +45,7 @@ fn clauses(text: &str) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn neither_system_refuses_what_they_use() {
+fn scripts_use_only_constructs_of_both_systems() {
     for name in NAMES {
         let text = unquoted(&code(name));
         for (word, why) in [
@@ -70,7 +70,7 @@ fn neither_system_refuses_what_they_use() {
             ("probemod", "differs under test"),
             ("probefunc", "differs under test"),
         ] {
-            // The line of a slow operation has the time of day.
+            // Time of day: allowed in the line of a slow operation.
             let allowed = (name, word) == ("slow", "walltimestamp");
             assert!(allowed || !text.contains(word), "{name}: {word}: {why}");
         }
@@ -94,7 +94,7 @@ fn providers_whose_name_ends_in_a_digit_have_a_star() {
 }
 
 #[test]
-fn arguments_are_asked_of_one_probe_each() {
+fn typed_arguments_are_read_in_clauses_of_one_probe() {
     for name in NAMES {
         for (probes, predicate, body) in clauses(&code(name)) {
             let asks = unquoted(&format!("{predicate}{body}")).contains("args[");
@@ -115,7 +115,7 @@ fn arguments_are_asked_of_one_probe_each() {
     }
 }
 
-/// The first assignment makes the type. One of 32 bits cuts times off.
+/// Types of variables: the first assignment makes them. A type of 32 bits truncates times.
 #[test]
 fn times_are_first_assigned_with_64_bits() {
     for name in NAMES {
@@ -165,9 +165,9 @@ fn times_are_first_assigned_with_64_bits() {
     }
 }
 
-/// What a script keeps of a thread or in an array is given back: the room for it is limited.
+/// Variables of threads and elements of arrays are set to 0 again: the room for them is limited.
 #[test]
-fn what_is_kept_is_given_back() {
+fn variables_of_scripts_are_set_to_0_again() {
     for name in NAMES {
         let text = unquoted(&code(name));
         for statement in text.split([';', '{', '}']) {
@@ -176,7 +176,7 @@ fn what_is_kept_is_given_back() {
             };
             let left = left.trim();
             let variable = left.split('[').next().unwrap();
-            // The pool of a thread stays for as long as the thread.
+            // Pool of a thread: it stays for as long as the thread.
             let kept =
                 (variable.starts_with("self->") || left.contains('[')) && !left.starts_with('@');
             if !kept
@@ -195,9 +195,9 @@ fn what_is_kept_is_given_back() {
     }
 }
 
-/// On illumos these are options that a running script may change.
+/// Options that a running script may change on illumos.
 #[test]
-fn only_options_are_changed_that_may_be() {
+fn scripts_change_only_options_that_may_change_while_they_run() {
     for name in NAMES {
         for call in code(name).split("setopt(\"").skip(1) {
             let option = call.split('"').next().unwrap();

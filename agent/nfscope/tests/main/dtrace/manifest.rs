@@ -1,4 +1,4 @@
-//! The service manifest for illumos: well formed, and with no more privileges than the page about it says.
+//! Service manifest for illumos: well formed, and with no more privileges than docs/illumos.md names.
 
 use crate::fixture::root;
 use std::fs;

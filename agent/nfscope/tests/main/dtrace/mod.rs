@@ -1,4 +1,4 @@
-//! The source for illumos on this machine: with programs that play `dtrace` and `kstat`, and with a real D compiler.
+//! The source for illumos on this machine: with scripted `dtrace` and `kstat`, and with a real D compiler.
 
 mod buckets;
 mod emulated;

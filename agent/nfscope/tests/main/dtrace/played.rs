@@ -1,11 +1,12 @@
-//! Programs that play illumos's `dtrace` and `kstat`: each script prints what a file says.
+//! Programs in place of illumos's `dtrace` and `kstat`: each script prints the contents of a file.
 
 use super::tools::Dir;
 use std::fs;
 use std::path::PathBuf;
 
-/// Prints `NAME.frame` five times a second, with each number behind a `%` that many times as it has done so, and a little more or
-/// less. What `NAME.refuse` says goes to standard error at once, as the end of it; what `NAME.say` says goes there once.
+/// Script in place of dtrace: prints `NAME.frame` five times a second. A number behind `%` is multiplied by 10 n + n % 7 in frame n.
+/// `NAME.refuse` goes to standard error at once, and the script fails; with `NAME.only`, scripts without that text run. `NAME.say` goes
+/// there once.
 const DTRACE: &str = r#"#!/bin/bash
 cd DIR
 [ "$1" != -l ] || { cat list; exit; }
@@ -48,7 +49,7 @@ done
 const KSTAT: &str =
     "#!/bin/bash\ncd DIR\nwhile :; do date +%s; cat kstat.counts; echo; sleep 0.3; done\n";
 
-/// Both programs, and the directory with what they say.
+/// Both programs, and the directory of their files.
 pub struct Played {
     pub dir: Dir,
     pub dtrace: PathBuf,
@@ -69,15 +70,15 @@ impl Played {
         played
     }
 
-    /// Writes a file that they read.
+    /// Writes a file that the programs read.
     pub fn says(&self, name: &str, text: &str) {
-        // Not half of it: they read at any time.
+        // Atomic replacement: the programs read at any time.
         let new = self.dir.path(&format!(".{name}"));
         fs::write(&new, text).unwrap();
         fs::rename(new, self.dir.path(name)).unwrap();
     }
 
-    /// A script's frame from lines with `|` in place of tabs; a table is a line `@h` and its buckets.
+    /// Writes the frame of a script. Lines have `|` in place of tabs; a table is a line `@h`, ` = ` and its buckets.
     pub fn frame(&self, script: &str, lines: &[&str]) {
         let mut text = String::new();
         for line in lines {

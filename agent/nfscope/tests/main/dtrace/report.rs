@@ -1,4 +1,4 @@
-//! `nfscope check --report`: by a real D compiler, and by programs that play the system's.
+//! `nfscope check --report` with a real D compiler, and with scripted programs.
 
 use super::emulator::{Emulator, System};
 use super::played::Played;
@@ -38,7 +38,7 @@ fn a_real_compiler_takes_every_script() {
         "{report}"
     );
     assert_eq!(report["verdict"], "full", "{report}");
-    // Those of this machine that are not the emulator's.
+    // Probes of this machine, and probes of illumos that the emulator does not have.
     assert_eq!(report["probes"]["syscall::kill:entry"], true, "{report}");
     assert_eq!(
         report["probes"]["fbt:zfs:zil_commit:entry"], false,
@@ -48,13 +48,13 @@ fn a_real_compiler_takes_every_script() {
     assert_eq!(report["statistics"]["nfs:rfsproccnt_v3"], 1);
 }
 
-/// Linux keeps the events of a dtrace that was killed, and they have its process ID in their names.
+/// Linux keeps the events of a dtrace that was killed. Their names have its process ID.
 #[test]
-fn what_a_killed_dtrace_left_is_in_nobodys_way() {
+fn events_of_a_killed_dtrace_do_not_block_the_next_one() {
     let Some(compiler) = Compiler::find() else {
         return;
     };
-    // One dtrace is killed, and its events stay, by the names that the next one wants: that has the process ID of the shell.
+    // Events of a killed dtrace, renamed to those of the next one: that has the process ID of the shell, which executes it.
     let script = format!(
         "set -e
         mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
@@ -82,7 +82,7 @@ fn what_a_killed_dtrace_left_is_in_nobodys_way() {
 }
 
 #[test]
-fn it_has_what_is_wrong_and_nothing_private() {
+fn a_report_has_all_errors_and_nothing_private() {
     let played = Played::new();
     let missing = "dtrace: failed to compile script /dev/stdin: line 9: probe description fbt:rpcmod:svc_getreq:entry does not match any probes";
     for name in ["rpc.refuse", "rpc.compile"] {
@@ -129,7 +129,7 @@ fn it_has_what_is_wrong_and_nothing_private() {
     ] {
         assert!(!text.contains(word), "{word}: {text}");
     }
-    // Its directory may be missing.
+    // Missing directory of the report.
     let mut check = nfscope(&played.dtrace, &played.kstat);
     let check = check.args(["check", "--report", "/none/report.json"]);
     let (code, _, error) = said(&check.output().unwrap());

@@ -1,5 +1,5 @@
-//! A tale from DTrace's data alone: WRITEs wait for a slow log, then for a fast one, then for threads, and then one for a log that
-//! does not answer. The diagnosis and the comparison of baselines say so.
+//! Sequence of bottlenecks from DTrace's data alone: WRITEs wait for a slow log, then for a fast one, then for threads, and at last one
+//! waits for a log that hangs. The diagnosis and the comparison of baselines report them.
 
 use super::emulator::Emulator;
 use super::tools::{Agent, Dir};
@@ -39,7 +39,8 @@ fn found<'a>(d: &'a Value, kind: &str) -> Option<&'a Value> {
     all.iter().find(|f| f["kind"] == kind)
 }
 
-/// Kinds of findings of which no probe of illumos tells: locks of NFSv3, TCP connections, the durability of acknowledged writes, this host's own mounts.
+/// Kinds of findings without a probe on illumos: locks of NFSv3, TCP connections, the durability of acknowledged writes, this host's own
+/// mounts.
 const NOT_JUDGED: [&str; 5] = [
     "retry_later",
     "connection_limit",
@@ -48,7 +49,7 @@ const NOT_JUDGED: [&str; 5] = [
     "slow_mount",
 ];
 
-/// Every other kind of finding is judged, but for those that this system tells nothing of.
+/// Asserts that every other kind of finding is judged, except for those in `untold`.
 pub fn judged(d: &Value, untold: &[&str]) {
     for kind in d["ruled_out"].as_array().unwrap() {
         let mut open = NOT_JUDGED.iter().chain(untold);
@@ -71,7 +72,7 @@ pub fn told(agent: &Agent, emulator: &mut Emulator, dir: &Dir) {
     compare.args(compared).args(["--store", store]);
     let (code, text, error) = said(&compare.output().unwrap());
     assert!(code == 0 || code == 2, "{code}: {error}");
-    // On a host that is busy for seconds some quantities have too few independent stretches.
+    // Quantities with enough independent windows: on a host that is busy for seconds some have too few.
     let verdicts = |names: &[&str]| -> Vec<&str> {
         let is_of = |l: &&str| names.iter().any(|name| l.trim_start().starts_with(name));
         let lines = text.lines().filter(is_of);
@@ -128,7 +129,7 @@ fn fast_log(agent: &Agent, emulator: &mut Emulator, store: &str) {
     emulator.told("serve 300 2000 0");
     let recording = record(agent, "after", store);
     let (_, d) = json(agent, &["diagnose", "--json", "--duration", "10s"]);
-    // On a machine that is busy with other tests the CPUs may be one.
+    // Findings about CPUs are not checked: other tests may keep the machine busy.
     for kind in ["slow_intent_log", "thread_starvation", "stuck_requests"] {
         assert!(found(&d, kind).is_none(), "{d}");
     }
@@ -142,14 +143,14 @@ fn fast_log(agent: &Agent, emulator: &mut Emulator, store: &str) {
     );
 }
 
-/// Each thread's next request arrives as it takes one.
+/// Threads are never free: the next request of each arrives as it takes one.
 fn few_threads(agent: &Agent, emulator: &mut Emulator) {
     emulator.told("serve 9000 0 1");
     let (code, d) = json(agent, &["diagnose", "--json", "--duration", "5s"]);
     let finding = found(&d, "thread_starvation");
     assert!(code == 2 && finding.is_some(), "{d}");
     let advice = finding.unwrap()["advice"].to_string();
-    // Four threads run, and the pool may have sixteen.
+    // Threads: four run, and the pool may have sixteen.
     assert!(
         advice.contains("up to 16 threads") && advice.contains("svcs -xv"),
         "{advice}"

@@ -1,4 +1,4 @@
-//! What these tests have in common: an agent that is told which `dtrace` and `kstat` to run, and the D compiler of the lab.
+//! Common parts of these tests: an agent with given programs for `dtrace` and `kstat`, and the D compiler of the lab.
 
 use crate::fixture::serve::{HANG, get};
 use nfscope_model::Snapshot;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// A directory that goes with the test.
+/// Temporary directory, which is removed when it is dropped.
 pub struct Dir(pub PathBuf);
 
 impl Dir {
@@ -28,10 +28,10 @@ impl Dir {
         self.0.join(name)
     }
 
-    /// A program of this text.
+    /// Writes an executable script of this text, and returns its path.
     pub fn program(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
-        // Written elsewhere first: a program that is open for writing cannot be executed.
+        // Temporary name first: a program that is open for writing cannot be executed.
         let new = self.path(&format!(".{name}"));
         fs::write(&new, text).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
@@ -46,7 +46,7 @@ impl Drop for Dir {
     }
 }
 
-/// The program with these in place of illumos's own.
+/// Command of nfscope with these programs in place of illumos's own.
 pub fn nfscope(dtrace: &Path, kstat: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nfscope"));
     command.env("NFSCOPE_DTRACE", dtrace);
@@ -54,7 +54,7 @@ pub fn nfscope(dtrace: &Path, kstat: &Path) -> Command {
     command
 }
 
-/// An agent on a free port; asked to end when dropped.
+/// Agent on a free port; ends with SIGTERM when it is dropped.
 pub struct Agent {
     pub process: Child,
     pub address: SocketAddr,
@@ -80,7 +80,7 @@ impl Agent {
             .expect("an agent that serves");
         let address = line.split("http://").nth(1).unwrap();
         let address = address.trim().trim_end_matches("/metrics").parse().unwrap();
-        // Its other words go to the test's own.
+        // Later lines of the agent go to standard error of the test.
         std::thread::spawn(move || {
             said.lines()
                 .map_while(Result::ok)
@@ -101,7 +101,7 @@ impl Agent {
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
     }
 
-    /// The first snapshot of which this holds; of none the test fails with the last one's words.
+    /// Returns the first snapshot that meets a condition. Fails with the states of the probes if none does in time.
     pub fn until(&self, what: &str, holds: impl Fn(&Snapshot) -> bool) -> Snapshot {
         let begun = Instant::now();
         loop {
@@ -113,14 +113,14 @@ impl Agent {
         }
     }
 
-    /// Another command of the program, asked of this agent.
+    /// Runs another command of the program against this agent.
     pub fn ask(&self, words: &[&str]) -> Output {
         let url = format!("http://{}", self.address);
         let mut command = Command::new(env!("CARGO_BIN_EXE_nfscope"));
         command.args(words).args(["--url", &url]).output().unwrap()
     }
 
-    /// Asks it to end, and says how it did.
+    /// Ends the agent with SIGTERM, and returns its exit status.
     pub fn end(&mut self) -> Option<i32> {
         let id = rustix::process::Pid::from_raw(self.process.id() as i32).unwrap();
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
@@ -136,8 +136,8 @@ impl Drop for Agent {
     }
 }
 
-/// The D compiler that `tests/setup/setup.sh dtrace` unpacks, and nobody else's meanwhile: it has one place for the probes of
-/// programs. `None` without root, which the caller leaves by.
+/// D compiler that `tests/setup/setup.sh dtrace` unpacks. A lock keeps other tests out meanwhile, because the system has one place for the
+/// probes of programs. `None` without root; the caller then returns.
 pub struct Compiler {
     pub path: PathBuf,
     _alone: fs::File,
@@ -174,7 +174,7 @@ impl Compiler {
     }
 }
 
-/// Runs a command that must succeed.
+/// Runs a command that must succeed, and returns its standard output.
 pub fn run(command: &mut Command) -> String {
     let out = command
         .output()
@@ -189,7 +189,7 @@ pub fn run(command: &mut Command) -> String {
     said
 }
 
-/// Where these tests are.
+/// Directory of these tests.
 pub fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/main/dtrace")
 }

@@ -1,4 +1,4 @@
-//! What nfscope makes of fio's answers, from a fio that gives those that are asked for.
+//! Results that nfscope computes from reports of a scripted fio.
 
 use super::work_dir::WorkDir;
 use super::{nfscope, text};
@@ -8,7 +8,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
-/// Reports as many reads a second as the next word of FAKE_IOPS says (the last one for ever), or runs FAKE_SCRIPT.
+/// Script in place of fio: it runs FAKE_SCRIPT, and reports as many reads a second as the next word of FAKE_IOPS says. The last word is
+/// repeated.
 const FIO: &str = r#"#!/bin/sh
 case "$*" in
 *--version*) echo fio-9.9; exit ;;
@@ -36,7 +37,7 @@ fn run(name: &str, iops: &str, script: &str, more: &[&str]) -> (Output, WorkDir)
     fs::create_dir(&bin).unwrap();
     fs::write(bin.join("fio"), FIO).unwrap();
     fs::set_permissions(bin.join("fio"), fs::Permissions::from_mode(0o755)).unwrap();
-    // A colon separates directories in PATH.
+    // Link without a colon in its path: a colon separates directories in PATH.
     let short = std::env::temp_dir().join(format!("nfscope-fio-{name}-{}", std::process::id()));
     let _ = fs::remove_file(&short);
     std::os::unix::fs::symlink(&bin, &short).unwrap();
@@ -62,8 +63,8 @@ fn json(o: &Output) -> Value {
 }
 
 #[test]
-fn until_the_interval_is_narrow() {
-    // The first repeat, far off, warms up; of the five that count, the first is off as well.
+fn repeats_go_on_until_the_interval_is_narrow() {
+    // Warm-up: the first repeat, far off. The first of the five that count is off as well.
     let iops = "10 700 1000 1000 1001 999 1000";
     let (o, _) = run("narrow", iops, "", &["--until-ci", "10%", "--json"]);
     assert_eq!(o.status.code(), Some(0), "{}", text(&o.stderr));
@@ -90,7 +91,7 @@ fn until_the_interval_is_narrow() {
 }
 
 #[test]
-fn time_is_up_before_the_interval_is_narrow() {
+fn a_wide_interval_at_the_time_limit_has_exit_code_3() {
     let more = ["--until-ci", "1%", "--at-most", "1s", "--json"];
     let (o, _) = run("time", "10 10 1000 10 1000 10", "sleep 0.3", &more);
     assert_eq!(o.status.code(), Some(3), "{}", text(&o.stderr));
@@ -98,7 +99,7 @@ fn time_is_up_before_the_interval_is_narrow() {
 }
 
 #[test]
-fn repeats_that_drift_are_said_to() {
+fn repeats_that_drift_have_a_warning() {
     let drift = "9 100 110 120 130 140 150 160 170 180 190";
     let (o, _) = run("drift", drift, "", &["--repeats", "10", "--json"]);
     let r = json(&o);
@@ -111,9 +112,9 @@ fn repeats_that_drift_are_said_to() {
 }
 
 #[test]
-fn the_page() {
+fn the_page_of_a_run_is_the_golden_file() {
     let (o, place) = run("page", "10 100 110 105", "", &["--repeats", "3"]);
-    // What this host's disks are called is of no interest.
+    // First and last line: they name this host's disks, and are left out of the golden file.
     let page = text(&o.stdout).replace(&place.path().display().to_string(), "PLACE");
     let mut lines: Vec<_> = page.lines().collect();
     assert!(
@@ -128,7 +129,7 @@ fn the_page() {
 }
 
 #[test]
-fn a_fio_that_fails_is_heard() {
+fn errors_of_fio_are_printed() {
     let script =
         "echo 'fio: pid=1, err=28, error=No space left' ; echo 'fio: disk is full' >&2; exit 1";
     let (o, _) = run("fails", "1", script, &[]);
@@ -142,7 +143,7 @@ fn a_fio_that_fails_is_heard() {
 }
 
 #[test]
-fn a_fio_that_talks_nonsense_is_refused() {
+fn an_unreadable_report_of_fio_is_an_error() {
     let (o, _) = run("nonsense", "1", "echo '{\"jobs\": 7}'; exit", &[]);
     assert_eq!(o.status.code(), Some(1));
     let why = text(&o.stderr);
@@ -152,7 +153,7 @@ fn a_fio_that_talks_nonsense_is_refused() {
 }
 
 #[test]
-fn no_fio_at_all() {
+fn a_missing_fio_is_an_error_with_a_fix() {
     let o = nfscope(&["run", "mail", "--dir", "/tmp"])
         .env("PATH", "/nonexistent")
         .output()

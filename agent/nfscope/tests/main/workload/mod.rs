@@ -1,4 +1,4 @@
-//! `nfscope workload` as a user meets it: with the fio of this host, and with one that plays parts.
+//! `nfscope workload` as a user sees it: with the fio of this host, and with a scripted one.
 
 mod fake;
 mod record;
@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_list_and_a_job_file() {
+fn list_and_show_print_the_workloads_and_their_job_files() {
     let list = nfscope(&["list"]).output().unwrap();
     golden("workload.list.txt", &text(&list.stdout));
     for w in all() {
@@ -136,7 +136,7 @@ fn webhosting_runs() {
     let more = ["--threads", "2", "--set", "FILES=10"];
     let result = runs_with("webhosting", &more, &jobs);
     assert_eq!(result["parameters"]["FILES"], "10");
-    // Two processes make pages of a hundred files, one after the other.
+    // Pages of a hundred files, read one after the other by each of two processes.
     let mean = |v: &Value| v["mean"].as_f64().unwrap();
     let files = mean(&result["jobs"][0]["iops"]);
     let unit = &result["unit"];
@@ -146,9 +146,9 @@ fn webhosting_runs() {
         "{unit}"
     );
     let product = mean(&unit["per_second"]) * mean(&unit["seconds"]);
-    // Of repeats that differ the mean of the inverse is more than the inverse of the mean.
+    // Product of means: for repeats that differ, the mean of the inverse exceeds the inverse of the mean.
     assert!((2.0 - 1e-9..20.0).contains(&product), "{unit}");
-    // The log has milliseconds. A median of fewer than twenty pages is not told.
+    // Resolution of the log: a millisecond. A median of fewer than twenty pages is not reported.
     let p50 = &unit["p50_seconds"];
     if mean(&unit["per_second"]) > 60.0 {
         assert!(mean(p50) < 10.0 * mean(&unit["seconds"]) + 0.002, "{unit}");
@@ -168,7 +168,7 @@ fn database_runs() {
     runs("database", &jobs);
 }
 
-/// What arrives does not depend on how fast it is served: as many as were asked for, which is far below what any disk does.
+/// Open loop: the rate of requests does not depend on the speed of their service. The rate here is far below that of any disk.
 #[test]
 fn a_database_with_an_open_loop_has_its_rate() {
     let jobs = [("pages", "read"), ("pages", "write"), ("log", "write")];
@@ -181,7 +181,7 @@ fn a_database_with_an_open_loop_has_its_rate() {
     assert!((50.0..200.0).contains(&rate), "{result}");
 }
 
-/// Requests are nfscope's own: with its open, write and close each.
+/// Open loop of nfscope itself: each request has its open, write and close.
 #[test]
 fn workloads_of_small_files_have_open_loops() {
     for (name, jobs) in [

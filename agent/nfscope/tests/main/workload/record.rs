@@ -1,4 +1,4 @@
-//! Results of workloads kept as baselines: recorded by this host's fio and by an open loop, shown and compared.
+//! Results of workloads as baselines: recorded from this host's fio and from an open loop, shown and compared.
 
 use super::work_dir::WorkDir;
 use super::{nfscope, text};
@@ -57,7 +57,7 @@ fn a_workload_is_recorded_beside_its_server() {
         told.contains("FILES=10") && told.contains("runtime=3s"),
         "{told}"
     );
-    // The server's operations, and those of the client, in the same windows.
+    // Operations of the server and of the client, in the same windows.
     assert_eq!(s["ops"][0]["op"], "write");
     let jobs: Vec<_> = s["workload"].as_array().unwrap().iter().collect();
     let mut names: Vec<_> = jobs.iter().map(|j| j["job"].as_str().unwrap()).collect();
@@ -78,7 +78,7 @@ fn a_workload_is_recorded_beside_its_server() {
         page.contains("deliver write") && page.contains("WORKLOAD"),
         "{page}"
     );
-    // As any other baseline.
+    // Commands for any baseline.
     let file = place.0.join("both.nfscope").display().to_string();
     good(&store, &["export", "both", &file]);
     good(&store, &["import", &file, "--name", "again"]);
@@ -126,7 +126,7 @@ fn an_open_loop_is_recorded_without_a_server() {
 }
 
 #[test]
-fn what_a_recording_of_a_workload_needs_is_told() {
+fn a_workload_that_cannot_be_recorded_has_a_reason() {
     let place = Place::new("workload-refused");
     let (o, _) = record(&place, "no", &["--url", "http://127.0.0.1:1"]);
     assert!(text(&o.stderr).contains("no agent at http://127.0.0.1:1"));
@@ -144,7 +144,7 @@ fn what_a_recording_of_a_workload_needs_is_told() {
     );
 }
 
-/// A workload whose operations take so long, and fail so often, in windows of a second.
+/// Recording of a workload in 90 windows of a second: mean latency in seconds, share of failures, operations per window.
 fn results(name: &str, seed: u64, mean: f64, failed: f64, rate: f64) -> Recording {
     let mut random = SmallRng::seed_from_u64(seed);
     let labels = ["deliver".to_owned(), "write".to_owned()];
@@ -172,7 +172,7 @@ fn results(name: &str, seed: u64, mean: f64, failed: f64, rate: f64) -> Recordin
             length: Duration::from_secs(1),
             samples: vec![
                 (0, Sample::from(&nfscope_model::Sample::Histogram(h))),
-                // fio's jobs are at work for less than a window.
+                // Half of each window without an operation: jobs of fio are at work for less than a window.
                 (1, Sample::Counter(0.5)),
                 (2, Sample::Counter((all * failed / (1.0 - failed)).round())),
             ],
@@ -223,7 +223,7 @@ fn results_are_compared_with_the_statistics_of_all_rows() {
         std::slice::from_ref(&before),
         &[results("after", 2, 2e-3, 0.1, 150.0)],
     );
-    // A rate counts the time in which the job was at work.
+    // Rate over the time in which the job was at work.
     let (of_rate, rate) = verdict(&c, false, &Quantity::Rate);
     assert_eq!(of_rate, Verdict::Worse);
     assert!((390.0..410.0).contains(&rate), "{rate}");
@@ -242,7 +242,7 @@ fn results_are_compared_with_the_statistics_of_all_rows() {
         "{}",
         c.headline
     );
-    // Nothing changed.
+    // Unchanged server.
     let same = compared(&[before], &[results("same", 3, 4e-3, 0.0, 200.0)]);
     assert!(
         same.rows.iter().all(|r| !r.verdict.is_change()),
@@ -280,7 +280,7 @@ fn other_parameters_are_a_caveat_and_changes_are_found() {
             .text
             .contains("mail size=small before, mail size=large after")
     );
-    // The second half of a recording is slower.
+    // Slower second half of a recording.
     let mut both = before.clone();
     let slow = results("slow", 5, 8e-3, 0.0, 200.0);
     for (i, mut w) in slow.windows.into_iter().enumerate() {

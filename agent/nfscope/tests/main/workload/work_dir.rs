@@ -1,13 +1,13 @@
-//! A directory of a test's own.
+//! Working directory of one test.
 
 use std::path::{Path, PathBuf};
 
-/// Removed when it is dropped.
+/// Directory that is removed when it is dropped.
 pub struct WorkDir(PathBuf);
 
 impl WorkDir {
     pub fn new(name: &str) -> WorkDir {
-        // Not /tmp, which may be a tmpfs without direct I/O. The colon is one that fio must not take for a list.
+        // Directory outside of /tmp, which may be a tmpfs without direct I/O. The colon in its name must not make fio take it for a list.
         let name = format!("workload: {name}-{}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&path).unwrap();

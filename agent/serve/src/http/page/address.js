@@ -3,12 +3,14 @@
 export const RANGES = [60, 300, 900, 3600, 21600, 86400];
 /** Operations of one heat map, each with a colour of its own. */
 export const MOST_OPS = 4;
+/** Scales of the colours of a heat map. */
+export const SCALES = ["log", "linear", "quantile"];
 export const DIMENSIONS = ["client", "op", "export", "version", "user", "file"];
 
 export const state = {
-  windows: [], since: null, edges: [], phases: [], rpcPhases: [], report: null, gone: null,
+  windows: [], since: null, replay: false, edges: [], phases: [], rpcPhases: [], report: null, gone: null,
   /** `op`: "all", or up to four of "4.2" and "4.2/write" with commas between. */
-  range: 300, op: "all", by: "op", selection: null, frozen: null,
+  range: 300, op: "all", by: "op", scale: "log", selection: null, frozen: null,
   /** Length of the axis when it was stopped; null for the whole range. */
   frozenLength: null,
   /** Answer from the agent's disk: {from, to, windows, why}. */
@@ -31,6 +33,7 @@ export function readAddress() {
   state.range = RANGES.includes(number("range")) ? number("range") : 300;
   state.op = [...new Set((p.get("op") ?? "all").split(","))].slice(0, MOST_OPS).join();
   state.by = ["op", "client", "export"].includes(p.get("by")) ? p.get("by") : "op";
+  state.scale = SCALES.includes(p.get("scale")) ? p.get("scale") : "log";
   const [from, to, low, high] = ["from", "to", "low", "high"].map(number);
   state.selection = from !== undefined && to > from ? { from, to, low, high } : null;
   state.frozen = number("at") ?? null;
@@ -51,6 +54,7 @@ export function writeAddress() {
   if (state.range !== 300) p.set("range", state.range);
   if (state.op !== "all") p.set("op", state.op);
   if (state.by !== "op") p.set("by", state.by);
+  if (state.scale !== "log") p.set("scale", state.scale);
   for (const name of ["from", "to", "low", "high"]) if (state.selection?.[name] !== undefined) p.set(name, Number(state.selection[name].toFixed(2)));
   if (state.frozen !== null) p.set("at", Number(state.frozen.toFixed(2)));
   ["show", "beside"].forEach((key, i) => state.show[i] && p.set(key, state.show[i]));
@@ -60,5 +64,6 @@ export function writeAddress() {
   if (state.over !== "10ms") p.set("over", state.over);
   if (state.watch) p.set("watch", "");
   for (const [dimension, value] of state.where) p.append("where", `${dimension}:${value}`);
-  history.replaceState(null, "", `#${p}`);
+  // Back goes to the view before.
+  if (`#${p}` !== (location.hash || "#")) history.pushState(null, "", `#${p}`);
 }

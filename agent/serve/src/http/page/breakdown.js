@@ -1,10 +1,10 @@
 // Break-downs on demand: the kernel counts by the dimensions wanted, and only while this stream is read.
 
 import { DIMENSIONS } from "./address.js";
-import { $, el, name, replace, safe, soft } from "./dom.js";
-import { digits, time } from "./format.js";
+import { $, el, name, replace, safe, soft, table } from "./dom.js";
+import { digits, percent, time } from "./format.js";
 import { addMoved, merge } from "./model.js";
-import { MOVED, moved, named, p50p99, ranked } from "./panels.js";
+import { MOVED, TOP, moved, named, p50p99, ranked } from "./panels.js";
 import { Stream } from "./stream.js";
 
 /** Rows that are kept over all seconds; older seconds go first. */
@@ -63,6 +63,25 @@ class Breakdown extends Stream {
   }
 }
 
+/** The first rows with the most time. */
+function topRows(by, rows, total, seconds) {
+  return table([...by, "Ops/s", ...MOVED, "Time"], rows.slice(0, TOP).map((r) => [
+    ...by.map((_, i) => name(r.key ? r.path && by[i] === "file" ? r.path : named(r.key[i] ?? "unknown", r.called?.[i]) : i ? "" : "all others")),
+    digits(r.times.count / seconds), ...moved(r, seconds), percent(r.times.sum / total)]));
+}
+
+/** Rows added up by their first dimension. */
+function totals(rows) {
+  const all = new Map();
+  for (const { key, called, times, moved } of rows) {
+    const row = all.get(key?.[0]) ?? { key: key && [key[0]], called, times: [] };
+    row.times.push(times);
+    if (moved) row.moved = moved.map((n, i) => n + (row.moved?.[i] ?? 0));
+    all.set(key?.[0], row);
+  }
+  return [...all.values()].map((r) => ({ ...r, times: merge(r.times) })).sort((a, b) => b.times.sum - a.times.sum);
+}
+
 /** Rows with bars; `filter(dimension, value)` is called with the name that was clicked. */
 function downTable(by, { rows, seconds }, view, edges, filter) {
   if (!rows.length) return soft("No operation so far.");
@@ -78,7 +97,7 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
       const [path, why] = dimension === "file" ? [r.path, r.why] : [];
       const text = safe(path ?? named(value, r.called?.[i]));
       if (why) whys.set(why, (whys.get(why) ?? 0) + 1);
-      return { class: "name", title: path || why ? `${safe(value)}: ${safe(path ?? why)}` : text, content: el("button", { type: "button", "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
+      return { class: "name", title: path || why ? `${safe(value)}: ${safe(path ?? why)}` : text, content: el("button", { "data-key": JSON.stringify([dimension, r.key]), onclick: () => filter(dimension, String(value)) }, text) };
     });
     return [...names, { title: `${r.times.count} operations`, content: digits(r.times.count / seconds) }, time(r.times.sum / r.times.count), ...p50p99(r.times, edges), ...moved(r, seconds)];
   });
@@ -89,14 +108,15 @@ function downTable(by, { rows, seconds }, view, edges, filter) {
 /** The panel: the query, its cost, and the table. Nothing is counted before the user starts it. */
 export class BreakdownPanel {
   constructor(state, act) {
-    Object.assign(this, { state, act });
+    /** Kind of the finding that has started it, and the first rows for its card. */
+    Object.assign(this, { state, act, kind: null, brief: el("div", { class: "small brief" }) });
     this.counts = new Breakdown({ changed: () => act.draw(), ended: (reason) => { this.say(safe(reason)); act.draw(); } });
-    $("down-run").addEventListener("click", () => (this.counts.running ? this.stop() : this.start()));
-    $("down-by").append(...DIMENSIONS.map((dimension) => el("button", { type: "button", "data-dimension": dimension, onclick: () => {
+    $("down-run").addEventListener("click", () => (this.running ? this.stop() : this.start()));
+    $("down-by").append(...DIMENSIONS.map((dimension) => el("button", { "data-dimension": dimension, onclick: () => {
       const rest = state.down.filter((d) => d !== dimension);
       const down = rest.length < state.down.length ? rest : [...rest, dimension];
       if (down.length) this.change({ down });
-    } }, dimension)), el("button", { type: "button", id: "down-paths", onclick: () => {
+    } }, dimension)), el("button", { id: "down-paths", onclick: () => {
       const down = state.down.includes("file") ? state.down : [...state.down, "file"];
       this.change({ paths: !this.named(), down });
     } }, "paths"));
@@ -109,6 +129,24 @@ export class BreakdownPanel {
 
   say(text) {
     if ($("down-note").textContent !== text) $("down-note").textContent = text;
+  }
+
+  get running() {
+    return this.counts.running;
+  }
+
+  /** The query as a text. */
+  get query() {
+    const { down, where, paths } = this.state;
+    return JSON.stringify([down, where, paths]);
+  }
+
+  /** Counts who is behind a finding, or ends that. */
+  count(kind, by, ops) {
+    if (this.running && this.kind === kind) return this.stop();
+    this.kind = kind;
+    this.act.set({ down: by, where: ops.map((op) => ["op", op]) });
+    this.start();
   }
 
   start() {
@@ -141,12 +179,12 @@ export class BreakdownPanel {
     const { state, counts } = this;
     for (const b of $("down-by").children) b.setAttribute("aria-pressed", String(b.id ? this.named() : state.down.includes(b.dataset.dimension)));
     replace($("down-where"), ...state.where.map(([dimension, value]) => el("button", {
-      type: "button", "data-key": `${dimension} ${value}`, "aria-label": `Without the filter ${dimension} ${safe(value)}`,
+      "data-key": `${dimension} ${value}`, "aria-label": `Without the filter ${dimension} ${safe(value)}`,
       onclick: () => this.change({ where: state.where.filter(([d, v]) => d !== dimension || v !== value) }),
     }, `${dimension} ${safe(value)} \u00d7`)));
     $("down-run").textContent = counts.running ? "Stop" : "Start";
     $("down-run").setAttribute("aria-pressed", String(counts.running));
-    if (!counts.running && !counts.seconds.length) return;
+    if (!counts.running && !counts.seconds.length) return replace(this.brief, soft($("down-note").textContent));
     const { from, to } = state.selection ?? view;
     const found = counts.within(from, state.frozen === null && !state.selection ? Infinity : to);
     if (counts.running && counts.seconds.length) {
@@ -155,6 +193,11 @@ export class BreakdownPanel {
       if (found.evicted) parts.push(`${digits(found.evicted)} operations found no room in the kernel's table.`);
       this.say(parts.join(" "));
     }
+    const total = found.rows.reduce((sum, r) => sum + r.times.sum, 0);
+    const top = (by, rows) => (rows.length ? [topRows(by, rows, total, found.seconds)] : []);
+    const sums = () => (counts.by.length > 1 ? top([counts.by[0]], totals(found.rows)) : []);
+    replace($("down-totals"), ...sums());
+    replace(this.brief, soft($("down-note").textContent), ...sums(), ...top(counts.by, found.rows));
     replace($("down"), downTable(counts.by, found, view, state.edges, (dimension, value) => this.only(dimension, value)));
   }
 }

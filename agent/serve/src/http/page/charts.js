@@ -5,8 +5,10 @@ import { css, phaseColor } from "./color.js";
 
 /** Layers of one stack: each window has a value for each layer, or null. */
 export class Stack {
-  constructor(canvas) {
+  /** `unit` stands at the axis. */
+  constructor(canvas, unit) {
     this.plot = new Plot(canvas);
+    this.unit = unit;
   }
 
   /** `values(window)` gives an array of numbers or null. Returns the largest sum: pictures side by side have one scale. */
@@ -16,8 +18,7 @@ export class Stack {
     return Math.max(...this.all.map(([, v]) => total(v)), 0);
   }
 
-  /** `label(value)` gives the text at the left. */
-  draw(view, largest, label) {
+  draw(view, largest) {
     const { plot, all } = this;
     plot.begin(view);
     const { g } = plot;
@@ -35,7 +36,7 @@ export class Stack {
         below += part;
       });
     }
-    plot.labels([[y(most), label(most)], [y(most / 2), label(most / 2)], [y(0), "0"]]);
+    plot.labels([[y(most), String(most)], [y(most) + 20, this.unit], [y(most / 2), String(most / 2)], [y(0), "0"]]);
     plot.times();
     plot.selection(view.selection);
   }
@@ -92,10 +93,10 @@ export function sparkline(canvas, view, points) {
   g.stroke();
 }
 
-/** The next 1, 2 or 5 times a power of ten. */
+/** The next round number. */
 export function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  const step = [1, 2, 5, 10].find((s) => s * power >= value);
-  return step * power;
+  const step = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((s) => s * power >= value);
+  return Number((step * power).toPrecision(2));
 }

@@ -26,6 +26,9 @@ function scaled(value) {
   return `${(value / factor).toPrecision(3)} ${unit}`;
 }
 
+/** Bytes a second. */
+export const bytes = (value) => digits(value).replace(/(\d)$/, "$1 ").replace(/[^-]$/, "$&B/s");
+
 export const percent = (ratio) =>
   (ratio ?? null) === null ? "-" : `${(100 * ratio).toFixed(ratio < 0.1 ? 1 : 0)} %`;
 

@@ -8,9 +8,24 @@ import { merge, quantile, rowsOf } from "./model.js";
 /** The scale that several pictures share; null if none has one. */
 export function joined(scales) {
   return scales.filter(Boolean).reduce((all, s) => (all ? {
-    low: Math.min(all.low, s.low), high: Math.max(all.high, s.high), most: Math.max(all.most, s.most), least: Math.min(all.least, s.least),
+    low: Math.min(all.low, s.low), high: Math.max(all.high, s.high), most: Math.max(all.most, s.most), least: Math.min(all.least, s.least), rates: [...all.rates, ...s.rates],
   } : s), null);
 }
+
+/** Strength of a rate's colour, from 0 to 1, and the rate that has a strength. */
+const STRENGTHS = {
+  // Logarithm of the rate: a slow operation beside thousands stays visible.
+  log: ({ most, least }) => [(rate) => Math.log(rate / least) / (Math.log(most / least) || 1), (part) => least * (most / least) ** part],
+  linear: ({ most }) => [(rate) => rate / most, (part) => most * part],
+  // Each strength has as many cells as any other.
+  quantile: ({ rates }) => {
+    const all = rates.sort((a, b) => a - b);
+    const rank = new Map(all.map((rate, i) => [rate, i]));
+    const last = all.length - 1 || 1;
+    return [(rate) => rank.get(rate) / last, (part) => all[Math.round(part * (all.length - 1))]];
+  },
+};
+const shade = (strength, hue) => `rgb(${ramp(0.12 + 0.88 * strength, hue).join(" ")})`;
 
 export class HeatMap {
   /** `pick({from, to, low, high})` gets the dragged rectangle; `hover(cell or null)` what is below the pointer. A small one
@@ -70,12 +85,14 @@ export class HeatMap {
     const range = this.rows();
     if (!range) return null;
     let most = 0;
-    for (const { window, all } of this.columns) {
+    const rates = [];
+    for (const { window, all, rows } of this.columns) {
       for (const n of all.buckets.values()) most = Math.max(most, n / window.seconds);
+      for (const l of rows) for (const n of l.buckets.values()) rates.push(n / window.seconds);
     }
     // The least is one operation in the longest window.
     const longest = this.columns.reduce((all, c) => Math.max(all, c.window.seconds), 0);
-    return { low: range[0], high: range[1], most, least: 1 / longest };
+    return { low: range[0], high: range[1], most, least: 1 / longest, rates };
   }
 
   /** Pictures with one scale can be compared; see [`joined`]. */
@@ -83,6 +100,7 @@ export class HeatMap {
     const { plot } = this;
     plot.begin(view);
     this.range = scale && [scale.low, scale.high];
+    this.key = [];
     plot.gaps(view.gaps);
     plot.times();
     if (!this.range) return;
@@ -90,9 +108,9 @@ export class HeatMap {
     const { g } = plot;
     const rowHeight = plot.plotHeight / (high - low + 1);
     const top = (i) => (high - i) * rowHeight;
-    // Logarithm of the rate: a slow operation beside thousands stays visible.
-    const { most, least } = scale;
-    const span = Math.log(most / least) || 1;
+    const [strength, rateOf] = STRENGTHS[view.scale ?? "log"](scale);
+    /** Colours of the legend, and their operations a second. */
+    this.key = [0, 0.25, 0.5, 0.75, 1].map((part) => [shade(part, this.columns[0]?.rows.length > 1 ? 0 : null), rateOf(part)]);
     for (const { window, rows, all } of this.columns) {
       const [a, b] = [Math.max(LEFT, plot.x(window.at - window.seconds)), plot.x(window.at)];
       if (b <= LEFT) continue;
@@ -101,8 +119,7 @@ export class HeatMap {
         const here = rows.map((l, hue) => [hue, l.buckets.get(i)]).filter(([, n]) => n);
         const height = rowHeight / here.length;
         here.forEach(([hue, n], k) => {
-          const part = 0.12 + 0.88 * (Math.log(n / window.seconds / least) / span);
-          g.fillStyle = `rgb(${ramp(part, rows.length > 1 ? hue : null).join(" ")})`;
+          g.fillStyle = shade(strength(n / window.seconds), rows.length > 1 ? hue : null);
           g.fillRect(a, top(i) + k * height, Math.max(1, b - a + 0.4), Math.ceil(height + 0.4));
         });
       }

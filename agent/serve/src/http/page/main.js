@@ -5,7 +5,7 @@ import { coalesced } from "./axis.js";
 import { BreakdownPanel } from "./breakdown.js";
 import { onScheme } from "./color.js";
 import { $, el, replace, safe } from "./dom.js";
-import { clock, elapsed, percent } from "./format.js";
+import { clock, elapsed } from "./format.js";
 import * as model from "./model.js";
 import { Pane, twinOf } from "./pane.js";
 import * as panels from "./panels.js";
@@ -77,8 +77,8 @@ function liveView() {
   const shown = model.within(windowsOf(isPast), from, to);
   // The ends of the axis are gaps, too, once the disk has been asked.
   const near = isPast && state.past ? 15 + Math.max(10, (to - from) / COLUMNS) : NaN;
-  const { edges, phases, rpcPhases, selection } = state;
-  return { from, to, shown, selection, gaps: model.gaps(shown, from, to, near), label: clock, origin: 0, edges, phases, rpcPhases };
+  const { edges, phases, rpcPhases, selection, scale } = state;
+  return { scale, from, to, shown, selection, gaps: model.gaps(shown, from, to, near), label: clock, origin: 0, edges, phases, rpcPhases };
 }
 
 /** One view for each recording: from its beginning on, and as long as the longest. */
@@ -89,7 +89,7 @@ function recordedViews() {
     const shown = model.within(r.windows, from, to);
     const alone = all.length === 1 && r.began;
     return {
-      from, to, shown, selection: state.selection, recording: r,
+      from, to, shown, selection: state.selection, scale: state.scale, recording: r,
       gaps: model.gaps(shown, from, to, r.why || !shown.length ? NaN : Math.max(1.5, (to - from) / COLUMNS)),
       label: alone ? (at) => clock(r.began + at) : elapsed, origin: alone ? r.began : 0,
       edges: r.edges ?? state.edges, phases: r.phases ?? [], rpcPhases: r.rpc_phases ?? [],
@@ -101,6 +101,7 @@ function recordedViews() {
 
 const draw = coalesced(() => {
   document.body.classList.toggle("recorded", recorded());
+  document.body.classList.toggle("replay", state.replay);
   if (recorded()) banner("");
   const views = recorded() ? recordedViews() : [liveView()];
   if (views.length === 2 && !twin.isConnected) {
@@ -118,9 +119,9 @@ const draw = coalesced(() => {
   controls(views[0]);
   watch();
   if (recorded()) return;
-  cards(views[0]);
   drawSlow(views[0]);
   down.draw(views[0]);
+  cards(views[0]);
 });
 
 /** The recording of a pane, and its error. */
@@ -144,9 +145,6 @@ function controls(v) {
   $("unzoom").disabled = !state.zoom;
   shelfControls();
   note(!recorded() && stretch().isPast ? state.past?.why ?? "" : "");
-  const last = v.shown[v.shown.length - 1];
-  const coverage = last ? Object.entries(last.coverage) : [];
-  $("coverage").textContent = coverage.length ? `Operations measured: ${coverage.map(([version, c]) => `NFSv${version} ${percent(c)}`).join(", ")}` : "";
   status();
 }
 
@@ -168,7 +166,7 @@ function status() {
   const [text, edge] = recorded() ? [state.show.length === 2 ? "two recordings" : "a recording", "--link"]
     : state.gone ? ["not connected", "--bad"]
       : state.frozen !== null ? [`paused at ${clock(state.frozen)}`, "--warn"]
-        : state.windows.length ? ["live", "--good"] : ["waiting for data", "--warn"];
+        : state.replay ? ["replay", "--link"] : state.windows.length ? ["live", "--good"] : ["waiting for data", "--warn"];
   if ($("status").textContent !== text) $("status").textContent = text;
   $("status").style.setProperty("--edge", `var(${edge})`);
 }
@@ -193,15 +191,11 @@ function cards(v) {
   // Later windows are not in the report.
   const until = Math.min(to, report.at);
   const seen = [...new Set(v.shown.flatMap((w) => (w.at >= from && w.at <= until ? Object.keys(w.findings) : [])))];
-  const key = [report.at, ...(live ? [state.range] : [from, to]), ...seen].join();
+  const key = [report.at, ...(live ? [state.range] : [from, to]), ...seen, down.kind, down.running].join();
   const box = $("findings");
   if (box.dataset.of === key) return;
   box.dataset.of = key;
-  replace(box, ...panels.findingCards(report, { from, to, live, seen }, (by, ops) => {
-    set({ down: by, where: ops.map((op) => ["op", op]) });
-    down.start();
-    $("down-run").focus();
-  }));
+  replace(box, ...panels.findingCards(report, { from, to, live, seen }, down));
 }
 
 // --- slow operations ---
@@ -228,7 +222,7 @@ function drawSlow(v) {
 /** Follows the address. */
 function watch() {
   $("slow-over").value = state.over;
-  const wanted = state.watch && !recorded() ? state.over : null;
+  const wanted = state.watch && !recorded() && !state.replay ? state.over : null;
   if (wanted === slow.over) return;
   slow.stop();
   slowNote(wanted ? "Watching." : "Not watching any more.");
@@ -276,10 +270,13 @@ document.addEventListener("keydown", (e) => {
     for (const pane of panes) pane.heat.cursor = null;
     set({ selection: null });
   } else if (e.key === "p" && !recorded()) $("pause").click();
-  else if (e.key === "b" && !recorded()) $("down-run").click();
+  else if (e.key === "b" && !recorded() && !state.replay) $("down-run").click();
 });
 addEventListener("hashchange", () => {
+  const before = down.query;
   readAddress();
+  if (down.running && down.query !== before) down.start();
+  past();
   draw();
 });
 addEventListener("resize", () => draw());
@@ -301,10 +298,10 @@ function banner(text) {
 async function windows() {
   for (;;) {
     const news = await ask(`/windows${state.since ? `?since=${encodeURIComponent(state.since)}` : ""}`);
-    [state.since, state.edges, state.phases, state.rpcPhases] = [news.since, news.edges, news.phases, news.rpc_phases];
+    [state.since, state.edges, state.phases, state.rpcPhases, state.replay] = [news.since, news.edges, news.phases, news.rpc_phases, !!news.replay];
     if (news.host) {
       document.title = `${safe(news.host)}: nfscope`;
-      $("host").textContent = `${safe(news.host)}  ${safe(news.kernel)}`;
+      $("host").textContent = `${safe(news.host)}  ${safe(news.kernel)}${state.replay ? "  (replay)" : ""}`;
     }
     model.take(state.windows, news.windows, KEPT);
     if (!news.more) return;

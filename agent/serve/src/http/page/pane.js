@@ -4,7 +4,7 @@ import { LEFT } from "./axis.js";
 import { Stack } from "./charts.js";
 import { MOST_OPS } from "./address.js";
 import { css, ramp } from "./color.js";
-import { $, el, replace, safe, soft } from "./dom.js";
+import { $, el, replace, safe, soft, swatch } from "./dom.js";
 import { digits, percent, time, words } from "./format.js";
 import { HeatMap, joined } from "./heatmap.js";
 import * as model from "./model.js";
@@ -30,12 +30,13 @@ export class Pane {
     this.act = act;
     this.heat = new HeatMap(this.id("heat"), { pick: (s) => s && act.select(s), hover: (cell, place) => this.tip(cell, place) });
     this.heat.onRubber = () => this.heat.draw(this.view, this.scales.heat);
-    this.phases = new Stack(this.id("phases"));
-    this.requests = new Stack(this.id("requests"));
+    this.phases = new Stack(this.id("phases"), "threads");
+    this.requests = new Stack(this.id("requests"), "requests");
     this.logs = new HeatMultiples(this.id("log-charts"), (key) => `Heat map of waits for the log of ${key}.`,
       (w) => w.logs.map((l) => [panels.logKey(l), l.waits ?? l.writes]));
     this.disks = new HeatMultiples(this.id("disk-charts"), (key) => `Heat map of requests to ${key}.`, (w) => w.disks.map((d) => [panels.diskKey(d), d.times]));
     this.pools = new PoolMultiples(this.id("pool-charts"));
+    this.id("scale").addEventListener("change", (e) => act.set({ scale: e.target.value }));
     this.id("op").addEventListener("change", (e) => act.set({ op: e.target.value }));
     this.id("also").addEventListener("change", (e) => act.set({ op: [...this.parts.filter((p) => p !== "all"), e.target.value].join() }));
     this.tabs = [...this.id("by-tabs").querySelectorAll("[data-by]")];
@@ -96,11 +97,17 @@ export class Pane {
     const { view, state, chosen } = this;
     this.scales = scales;
     this.choices(options);
+    this.layers = this.layersOf(chosen);
+    this.times = model.merge(this.layers);
+    const everything = (windows) => (windows === chosen && state.op === "all" ? this.times : model.merge(windows.flatMap((w) => w.ops.map((o) => o.times))));
+    replace(this.id("figures"), ...panels.figures(chosen, everything, view.edges));
     this.strip();
     this.heat.draw(view, scales.heat);
+    replace(this.id("key"), ...this.heat.key.map(([color, rate]) => el("span", {}, swatch(color), `${digits(rate)}/s`)));
+    replace(this.id("top"), ...["client", "export"].map((by) => panels.topTable(model.breakdown(chosen, by), `Top ${by}s`, chosen)));
     this.summary();
-    this.phases.draw(view, scales.phases, digits);
-    this.requests.draw(view, scales.requests, digits);
+    this.phases.draw(view, scales.phases);
+    this.requests.draw(view, scales.requests);
     replace(this.id("phase-table"), panels.phaseTable(view.phases, model.addPhases(chosen.flatMap((w) => this.opsOf(w).map((o) => o.phases)))));
     replace(this.id("request-table"), panels.phaseTable(view.rpcPhases, model.addPhases(chosen.flatMap((w) => w.rpc.map((r) => r.phases)))));
     const filter = state.by === "op" ? (key) => this.act.set({ op: key }) : null;
@@ -126,18 +133,16 @@ export class Pane {
     fill(also, ["", ...options.filter((o) => o !== "all" && !parts.includes(o))], "");
     // Colours of the operations, and a button to remove each.
     replace(this.id("legend"), ...(parts.length > 1 ? parts : []).map((p, k) => {
-      const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.background = `rgb(${ramp(0.8, k).join(" ")})`;
-      return el("button", { type: "button", "data-key": p, "aria-label": `Without ${name(p)}`, onclick: () => this.act.set({ op: parts.filter((o) => o !== p).join() }) },
-        swatch, `${name(p)} \u00d7`);
+      const color = `rgb(${ramp(0.8, k).join(" ")})`;
+      return el("button", { "data-key": p, "aria-label": `Without ${name(p)}`, onclick: () => this.act.set({ op: parts.filter((o) => o !== p).join() }) },
+        swatch(color), `${name(p)} \u00d7`);
     }));
+    this.id("scale").value = this.state.scale;
     for (const b of this.tabs) b.setAttribute("aria-pressed", String(b.dataset.by === this.state.by));
   }
 
   summary() {
-    const { chosen, view } = this;
-    const layers = this.layersOf(chosen);
-    const times = model.merge(layers);
+    const { chosen, view, layers, times } = this;
     const seconds = chosen.reduce((sum, w) => sum + w.seconds, 0);
     const line = this.id("summary");
     line.textContent = times.count
@@ -159,7 +164,7 @@ export class Pane {
     const key = kinds.join() || `${!!view.recording}`;
     if (box.dataset.key !== key) {
       box.dataset.key = key;
-      box.replaceChildren(...kinds.map((k) => el("div", { class: "stripe" }, el("span", {}, words(k)),
+      box.replaceChildren(...kinds.map((k) => el("div", { class: "stripe" }, el("span", { class: "small" }, words(k)),
         el("canvas", { role: "img", "aria-label": `when ${words(k)} was active` }))));
       if (!kinds.length && view.recording) box.append(soft("No finding was active in this recording."));
     }
@@ -168,16 +173,17 @@ export class Pane {
       const [w, h] = [canvas.clientWidth, canvas.clientHeight];
       [canvas.width, canvas.height] = [w, h];
       const g = canvas.getContext("2d");
-      const x = (at) => ((at - view.from) / (view.to - view.from)) * w;
+      // The time axis is that of the heat map.
+      const x = (at) => LEFT + ((at - view.from) / (view.to - view.from)) * (w - LEFT - 2);
       g.fillStyle = css("--line");
-      g.fillRect(0, h - 1, w, 1);
+      g.fillRect(LEFT, h - 1, w, 1);
       g.fillStyle = css("--warn");
       let worst = 0;
       for (const window of view.shown) {
         const share = window.findings[k];
         if (share === undefined) continue;
         worst = Math.max(worst, share);
-        const a = x(model.begin(window));
+        const a = Math.max(LEFT, x(model.begin(window)));
         g.fillRect(a, h * (1 - share), Math.max(1, x(window.at) - a + 0.4), h * share);
       }
       box.children[i].firstChild.textContent = `${words(k)}, up to ${percent(worst)}`;

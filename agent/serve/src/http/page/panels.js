@@ -1,12 +1,14 @@
 // The tables beside and below the pictures.
 
-import { bar, el, name, safe, soft, table } from "./dom.js";
+import { bar, el, name, safe, soft, swatch, table } from "./dom.js";
 import { phaseColor } from "./color.js";
 import { sparkline } from "./charts.js";
-import { clock, digits, percent, time, words } from "./format.js";
+import { bytes, clock, digits, percent, time, words } from "./format.js";
 import { merge, plus, quantile } from "./model.js";
 
-const MOST_ROWS = 50;
+const MOST_ROWS = 200;
+/** Rows of a summary. */
+export const TOP = 5;
 
 /** Seconds of windows. */
 const span = (windows) => windows.reduce((sum, w) => sum + w.seconds, 0);
@@ -17,31 +19,30 @@ export function phaseTable(names, sums) {
   const total = sums.reduce((sum, v) => sum + (v ?? 0), 0);
   const rows = names.map((n, i) => [n, i, sums[i]]).filter(([, , v]) => v !== null);
   return table(["Phase", "Time", "Share"], rows.map(([n, i, v]) => {
-    const swatch = el("span", { class: "swatch", "aria-hidden": "true" });
-    swatch.style.background = phaseColor(i);
-    return [el("span", {}, swatch, words(n)), time(v), percent(total ? v / total : 0)];
+    return [el("span", {}, swatch(phaseColor(i)), words(n)), time(v), percent(total ? v / total : 0)];
   }));
 }
 
 /** The busiest rows: their `cells`, part of all the time, and rate over time. */
 export function ranked(head, rows, total, view, cells) {
-  const sparks = [];
-  const body = rows.slice(0, MOST_ROWS).map((r) => {
-    const spark = el("canvas", { class: "spark", "aria-hidden": "true" });
-    sparks.push([spark, r.at]);
-    const share = total && r.seconds !== null ? r.seconds / total : null;
-    return [...cells(r), bar(share), spark];
-  });
-  const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body));
+  const spark = ({ at }) => () => {
+    const canvas = el("canvas", { class: "spark", "aria-hidden": "true" });
+    // Drawn once it is in the page and has a size.
+    queueMicrotask(() => sparkline(canvas, view, at));
+    return canvas;
+  };
+  const body = rows.slice(0, MOST_ROWS).map((r) => [...cells(r), bar(shareOf(r, total)), spark(r)]);
+  // Rows without a thousandth of the time are folded.
+  const matter = rows.filter((r) => r.seconds > total / 1000).length;
+  const result = el("div", {}, table([...head, "Share of time", "Per second over time"], body, Math.min(10, matter || 10)));
   if (rows.length > MOST_ROWS) result.append(el("p", { class: "soft small" }, `${rows.length - MOST_ROWS} more with less time.`));
-  // Drawn once they are in the page and have a size.
-  queueMicrotask(() => sparks.forEach(([canvas, points]) => sparkline(canvas, view, points)));
   return result;
 }
+const shareOf = (r, total) => (total && r.seconds !== null ? r.seconds / total : null);
 
 /** Bytes that were read and written. */
-export const MOVED = ["Bytes read/s", "Bytes written/s"];
-export const moved = (r, length) => [0, 1].map((i) => digits(r.moved && r.moved[i] / length));
+export const MOVED = ["Read", "Written"];
+export const moved = (r, length) => [0, 1].map((i) => bytes(r.moved && r.moved[i] / length));
 /** An address or a number, and its name. */
 export const named = (key, called) => (called ? `${key} ${called}` : key);
 /** Quantiles of times, as text. */
@@ -55,7 +56,7 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
   return ranked(head, rows, seconds, view, (r) => {
     const mean = r.seconds !== null && r.ops ? time(r.seconds / r.ops) : "-";
     const first = filter
-      ? { class: "name", content: el("button", { type: "button", "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
+      ? { class: "name", content: el("button", { "data-key": r.key, onclick: () => filter(r.key) }, safe(r.key)) }
       : name(named(r.key, r.called));
     const times = by === "op" ? merge(r.times) : null;
     const middle = {
@@ -65,6 +66,34 @@ export function byTable({ rows, seconds }, by, windows, view, edges, filter) {
     }[by]();
     return [first, digits(r.ops / length), ...middle];
   });
+}
+
+/** The clients or exports with the most time. */
+export function topTable({ rows, seconds }, title, windows) {
+  const length = span(windows) || 1;
+  return rows.length ? table([title, "Ops/s", ...MOVED, "Time"], rows.slice(0, TOP).map((r) =>
+    [name(named(r.key, r.called)), digits(r.ops / length), ...moved(r, length), percent(shareOf(r, seconds))])) : soft(`${title}: none in this time, or not measured.`);
+}
+
+/** Headline figures: of the windows, and of the last one. */
+export function figures(windows, times, edges) {
+  const of = (some, times) => {
+    const length = span(some);
+    const sum = (list, value) => some.flatMap((w) => w[list]).reduce((all, x) => plus(all, value(x)), null);
+    const by = (v) => (v === null ? null : v / length);
+    const threads = some[some.length - 1]?.pools.reduce((all, p) => all + p.threads, 0);
+    const byteRate = (way) => bytes(by(sum("exports", (e) => e.moved?.[way]) ?? sum("clients", (c) => c.moved?.[way])));
+    return [digits(length ? times.count / length : null), byteRate("read"), byteRate("written"), time(quantile(times, 0.99, edges)),
+      threads ? `${digits(by(sum("pools", (p) => p.busy)))} of ${threads}` : "-"];
+  };
+  const last = windows.slice(-1);
+  const [all, latest] = [of(windows, times(windows)), of(last, times(last))];
+  const coverage = Object.entries(last[0]?.coverage ?? {}).map(([version, c]) => `NFSv${version} ${percent(c)}`).join(", ");
+  const box = (title, ...values) => el("div", {}, el("dt", {}, title), el("dd", {}, ...values));
+  return [
+    ...["Operations/s", "Read", "Written", "p99", "Threads busy"].map((title, i) => box(title, all[i], el("span", { class: "soft small" }, ` last ${latest[i]}`))),
+    box("Operations measured", el("span", { class: "small" }, coverage || "-")),
+  ];
 }
 
 /** Operations in a rectangle of the heat map. */
@@ -85,7 +114,7 @@ export function columnTable(layers, names, edges) {
   const several = layers.length > 1 ? layers : [];
   return table(["Longer than", "Up to", "Operations", "Share", ...several.map((_, k) => safe(names[k]))],
     [...times.buckets].sort((a, b) => b[0] - a[0]).map(([i, n]) => [i ? time(edges[i - 1]) : "0 s", i < edges.length ? time(edges[i]) : "no limit",
-      String(n), percent(n / times.count), ...several.map((l) => String(l.buckets.get(i) ?? 0))]));
+      String(n), percent(n / times.count), ...several.map((l) => String(l.buckets.get(i) ?? 0))]), Infinity);
 }
 
 function together(windows, list, key, times) {
@@ -120,9 +149,9 @@ export function diskTable(windows, edges) {
   const rows = together(windows, "disks", diskKey, (d) => ({ times: d.times }));
   if (!rows.length) return soft("No block device completed a request, or none is measured here.");
   const length = span(windows) || 1;
-  return table(["Disk", "Requests/s", "p50", "p99", "Bytes/s"], rows.map((r) => {
+  return table(["Disk", "Requests/s", "p50", "p99", "Bytes"], rows.map((r) => {
     const times = merge(r.times);
-    return [name(r.key), digits(times.count / length), ...p50p99(times, edges), digits(r.bytes && r.bytes / length)];
+    return [name(r.key), digits(times.count / length), ...p50p99(times, edges), bytes(r.bytes && r.bytes / length)];
   }));
 }
 
@@ -154,10 +183,12 @@ const OF_FILES = ["lock_contention", "unknown_waits", "small_sync_writes"];
 const OPS = { small_sync_writes: ["write", "commit"], chatty_client: ["getattr", "lookup", "access", "readlink", "read"] };
 const WHO = [...OF_FILES, "chatty_client", "slow_intent_log", "slow_disk", "write_throttle", "thread_starvation", "cpu_saturation"];
 
-/** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `count(by, ops)` starts that break-down. */
-export function findingCards(report, { from, to, live, seen }, count) {
-  const who = (kind) => WHO.includes(kind) && el("button", { type: "button", "data-key": kind, onclick: () =>
-    count(["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) }, "Show top clients, files and operations");
+/** Findings as cards, of `from` to `to`. `seen` are the kinds in windows of that time. `counting.count(kind, by, ops)` starts that
+ * break-down, whose first rows are in `counting.brief`. */
+export function findingCards(report, { from, to, live, seen }, counting) {
+  const who = (kind) => WHO.includes(kind) && el("div", { class: "counts" }, el("button", { "data-key": kind, onclick: () =>
+    counting.count(kind, ["client", "export", OF_FILES.includes(kind) ? "file" : "op"], OPS[kind] ?? []) },
+  counting.running && kind === counting.kind ? "Stop counting" : "Show top clients, files and operations"), kind === counting.kind ? counting.brief : null);
   const card = ({ finding, began }, style, part, when, button) => el("article", { class: style },
     el("strong", {}, words(finding.kind)),
     el("span", { class: "soft" }, ` ${part}, ${when}`),

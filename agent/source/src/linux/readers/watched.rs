@@ -1,9 +1,9 @@
 //! Subscriptions to single operations, and their buffers in the probes: slow operations and break-downs.
 
-use super::host::file_handle::Exports;
-use super::load::object::Loaded;
-use super::read::breakdown::Looking;
-use super::read::slow_ops::Listening;
+use crate::linux::host::file_handle::Exports;
+use crate::linux::load::object::Loaded;
+use crate::linux::read::breakdown::Looking;
+use crate::linux::read::slow_ops::Listening;
 use crate::source::NOT_TIMED;
 use nfscope_model::{BreakdownBatch, BreakdownWant, SlowBatch, SlowFilter};
 
