@@ -11,17 +11,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-check() { # check <name> <command...>
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then
-    echo "check packages $name ... ok"
-  else
-    echo "check packages $name ... FAILED"
-    printf '%s\n' "$output" | tail -n 40 | sed 's/^/  | /'
-    failed=$((failed + 1))
-  fi
-}
+suite=packages
+. tests/check.sh
 
 deb=$(ls $out/nfscope_*_amd64.deb) rpm=$(ls $out/nfscope-*.x86_64.rpm) || exit 1
 

@@ -22,17 +22,8 @@ end() {
 }
 trap end EXIT
 
-check() { # check <name> <command...>
-  local name=$1 output
-  shift
-  if output=$("$@" 2>&1); then
-    echo "check release $name ... ok"
-  else
-    echo "check release $name ... FAILED"
-    printf '%s\n' "$output" | tail -n 40 | sed 's/^/  | /'
-    failed=$((failed + 1))
-  fi
-}
+suite=release
+. tests/check.sh
 refused() { # refused <text of the reason> <command...>
   local output text=$1
   shift

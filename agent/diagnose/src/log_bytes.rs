@@ -53,7 +53,7 @@ pub fn by_log(w: &Window) -> ByLog {
 
 impl LogBytes {
     /// The part of the log's bytes that went past its log device, 0 to 1.
-    pub fn past_log_device(&self) -> f64 {
+    pub fn part_on_main(&self) -> f64 {
         part(self.to_main, self.to_main + self.to_log_device)
     }
 

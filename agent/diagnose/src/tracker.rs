@@ -355,7 +355,7 @@ impl FindingTracker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::test_server::{SERVER, Server};
+    use crate::rules::test_server::Server;
 
     #[test]
     fn a_finding_that_has_cleared_is_told_in_the_past_tense() {
@@ -398,18 +398,9 @@ mod tests {
 
     #[test]
     fn a_fault_that_lasts_does_not_become_usual() {
-        let server = |log: f64| {
-            let server = Server {
-                count: 4000,
-                log,
-                log_in_use: 0.9,
-                log_writes: vec![(log, 1000)],
-                ..SERVER
-            };
-            Window {
-                length: WINDOW,
-                delta: server.snapshot(),
-            }
+        let server = |log: f64| Window {
+            length: WINDOW,
+            delta: Server::with_busy_log(log).snapshot(),
         };
         let severity = |t: &FindingTracker| t.active[&Kind::SlowIntentLog].finding.severity;
         let mut tracker = FindingTracker::default();

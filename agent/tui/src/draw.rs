@@ -157,8 +157,7 @@ impl Page<'_> {
             buf: self.buf,
             hits: Vec::new(),
         };
-        let number = Tab::ALL.iter().position(|t| *t == tab).map_or(0, |i| i + 1);
-        let name = format!(" {number} {} ", tab.names().0);
+        let name = format!(" {} {} ", tab.number(), tab.names().0);
         tile.line(1, Line::of(Tone::Strong, name));
         let body = Body::of(app, tab, tile.terminal, usize::from(area.width));
         body.paint(0, &mut tile, 2..area.height);
@@ -237,8 +236,8 @@ fn top(app: &App, area: Rect) -> Vec<Line> {
     }
     if area.height >= WARNING {
         out.extend(app.view().and_then(panel::server_state));
-        let more = "press 7";
-        out.extend(app.view().and_then(|v| panel::findings(v, more)));
+        let more = format!("press {}", Tab::Findings.number());
+        out.extend(app.view().and_then(|v| panel::findings(v, &more)));
     }
     if area.height >= TABS {
         out.push(aside(tabs(app.tab, width), filters(app), width));
@@ -272,7 +271,7 @@ fn filters(app: &App) -> Line {
 fn tabs(chosen: Tab, width: usize) -> Line {
     let line = |long: bool| {
         let mut line = Line::default();
-        for (i, tab) in Tab::ALL.into_iter().enumerate() {
+        for tab in Tab::ALL {
             let (full, short) = tab.names();
             let tone = if tab == chosen {
                 Tone::Chosen
@@ -281,7 +280,7 @@ fn tabs(chosen: Tab, width: usize) -> Line {
             };
             line.push(
                 tone,
-                format!(" {} {} ", i + 1, if long { full } else { short }),
+                format!(" {} {} ", tab.number(), if long { full } else { short }),
             );
         }
         line

@@ -43,6 +43,14 @@ impl Tab {
         Tab::Threads,
     ];
 
+    /// Number of the panel, from 1 on: its key.
+    pub(super) fn number(self) -> usize {
+        Tab::ALL
+            .iter()
+            .position(|t| *t == self)
+            .map_or(0, |i| i + 1)
+    }
+
     /// Name in full, and a short one for narrow screens.
     pub(super) fn names(self) -> (&'static str, &'static str) {
         match self {

@@ -34,16 +34,7 @@ fn a_disk_a_little_faster_than_a_slow_one_is_not_healthy() {
 
 #[test]
 fn a_log_a_little_faster_than_a_slow_one_is_not_healthy() {
-    let writes = |log: f64| {
-        let server = Server {
-            count: 4000,
-            log,
-            log_in_use: 0.9,
-            log_writes: vec![(log, 1000)],
-            ..SERVER
-        };
-        severity(&server.diagnosis(), Kind::SlowIntentLog)
-    };
+    let writes = |log: f64| severity(&Server::with_busy_log(log).diagnosis(), Kind::SlowIntentLog);
     assert_eq!(writes(0.8e-3), Some(Severity::Warning));
     assert!(writes(0.96e-3).is_some() && writes(0.96e-3) == writes(1.04e-3));
     assert_eq!(writes(4e-3), Some(Severity::Critical));

@@ -39,19 +39,9 @@ fn severity(d: &Diagnosis, kind: Kind) -> Option<Severity> {
     d.finding(kind).map(|f| f.severity)
 }
 
-fn with_log(log: f64) -> Server {
-    Server {
-        count: 4000,
-        log,
-        log_in_use: 0.9,
-        log_writes: vec![(log, 1000)],
-        ..SERVER
-    }
-}
-
 #[test]
 fn a_log_that_was_always_so_slow_is_not_critical() {
-    let slow = with_log(8e-3);
+    let slow = Server::with_busy_log(8e-3);
     let d = judged(&slow, None);
     assert_eq!(severity(&d, Kind::SlowIntentLog), Some(Severity::Critical));
     let text = page(&d, Kind::SlowIntentLog);
@@ -74,7 +64,7 @@ fn a_log_that_was_always_so_slow_is_not_critical() {
     );
     assert!(!text.contains("is not known"), "{text}");
     // Another device, three times as slow.
-    let d = judged(&with_log(24e-3), learned(&slow, 360));
+    let d = judged(&Server::with_busy_log(24e-3), learned(&slow, 360));
     assert_eq!(severity(&d, Kind::SlowIntentLog), Some(Severity::Critical));
 }
 
@@ -82,14 +72,14 @@ fn a_log_that_was_always_so_slow_is_not_critical() {
 fn a_log_far_slower_than_usual_is_critical_although_its_waits_are_short() {
     let waits = Server {
         count: 8000,
-        ..with_log(0.8e-3)
+        ..Server::with_busy_log(0.8e-3)
     };
     let fixed = judged(&waits, None);
     assert_eq!(
         severity(&fixed, Kind::SlowIntentLog),
         Some(Severity::Warning)
     );
-    let d = judged(&waits, learned(&with_log(100e-6), 360));
+    let d = judged(&waits, learned(&Server::with_busy_log(100e-6), 360));
     assert_eq!(severity(&d, Kind::SlowIntentLog), Some(Severity::Critical));
     // Neither the kinds of findings nor their shares depend on the usual times.
     let shares =
@@ -136,14 +126,14 @@ fn little_was_seen_means_that_nothing_is_usual() {
         op: "read",
         ..SERVER
     };
-    let d = judged(&with_log(8e-3), learned(&reads, 360));
+    let d = judged(&Server::with_busy_log(8e-3), learned(&reads, 360));
     assert_eq!(severity(&d, Kind::SlowIntentLog), Some(Severity::Critical));
     assert!(page(&d, Kind::SlowIntentLog).contains("is not known"));
 }
 
 #[test]
 fn a_request_that_is_felt_is_critical_whatever_is_usual() {
-    let felt = with_log(0.9);
+    let felt = Server::with_busy_log(0.9);
     let d = judged(&felt, learned(&felt, 360));
     assert_eq!(severity(&d, Kind::SlowIntentLog), Some(Severity::Critical));
     let text = page(&d, Kind::SlowIntentLog);

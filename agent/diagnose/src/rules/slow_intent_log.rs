@@ -182,10 +182,10 @@ fn use_of(b: &Breakdown, log: &Log) -> Option<String> {
 }
 
 fn location(context: &Context, log: &Log) -> String {
-    let past_device = log_past_device(context.breakdown, log);
-    let past = past_log_device(context, log).max(past_device);
+    let on_main = written_to_main_disks(context.breakdown, log);
+    let past = committed_past_log(context, log).max(on_main);
     match log.separate {
-        Some(true) if past_device >= 1.0 => {
+        Some(true) if on_main >= 1.0 => {
             " (past its log device, which took none of the bytes)".into()
         }
         Some(true) if past > INDIRECT_RATIO => {
@@ -198,13 +198,13 @@ fn location(context: &Context, log: &Log) -> String {
 }
 
 /// The part of a log's own bytes that did not go to its log device, which is offline, full or too small.
-fn log_past_device(b: &Breakdown, log: &Log) -> f64 {
+fn written_to_main_disks(b: &Breakdown, log: &Log) -> f64 {
     let bytes = b.bytes_of(log).filter(|_| log.separate == Some(true));
-    bytes.map_or(0.0, LogBytes::past_log_device)
+    bytes.map_or(0.0, LogBytes::part_on_main)
 }
 
-/// The part of the committed bytes that a pool writes past its log device.
-fn past_log_device(context: &Context, log: &Log) -> f64 {
+/// Part of the committed bytes that a pool writes to their place in a file at once: its log has a pointer to them.
+fn committed_past_log(context: &Context, log: &Log) -> f64 {
     let b = context.breakdown;
     match (log.fs.as_str(), log.separate) {
         ("zfs", Some(true)) => {
@@ -246,7 +246,7 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
               power-loss protection)"
             .into(),
     };
-    let past = past_log_device(context, log);
+    let past = committed_past_log(context, log);
     let mut all = Vec::new();
     if past > INDIRECT_RATIO {
         all.push(format!(
@@ -254,12 +254,12 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             percent(past)
         ));
     }
-    let past_device = log_past_device(b, log);
-    if past_device > INDIRECT_RATIO {
+    let on_main = written_to_main_disks(b, log);
+    if on_main > INDIRECT_RATIO {
         all.push(format!(
             "{} of the log's bytes went to the pool's own disks, and not to its log device: zpool status {} shows a log device that is \
              offline, zpool iostat -v {} one that is full; make it work, or larger",
-            percent(past_device),
+            percent(on_main),
             log.volume,
             log.volume
         ));
@@ -272,7 +272,7 @@ fn advice_for(context: &Context, log: &Log) -> Vec<String> {
             datasets.filter(|names| !names.is_empty()).unwrap_or_else(|| "DATASET".to_owned())
         )
     }));
-    if past <= MOSTLY_INDIRECT_RATIO && past_device <= MOSTLY_INDIRECT_RATIO {
+    if past <= MOSTLY_INDIRECT_RATIO && on_main <= MOSTLY_INDIRECT_RATIO {
         all.push(match log.separate {
             Some(true) => "check the separate log device on the disks dashboard; a device with power-loss protection needs \
                            no time for a flush"

@@ -128,7 +128,8 @@ fn share_of(context: &Context, sync: &SyncWrites) -> f64 {
     context.share_of_unattributed(cost("commit") + cost("write") * sync.write_ratio)
 }
 
-/// Same part of residence if none of the slow devices belongs to an export: the largest that it can be where the devices of exports are not known.
+/// Same part of residence if none of the slow devices belongs to an export: the largest that it can be where the devices of exports are
+/// not known.
 fn share_if_disks_are_quick(context: &Context, sync: &SyncWrites) -> f64 {
     let mut attribution = context.attribution.clone();
     attribution.disk = 0.0;

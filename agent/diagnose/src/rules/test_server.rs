@@ -91,6 +91,17 @@ pub fn measured(s: &mut Snapshot, version: &str, requests: u64) {
 }
 
 impl Server {
+    /// Server whose clients keep a log in use; a wait for it, and a write of it, take this long, in seconds.
+    pub fn with_busy_log(log: f64) -> Server {
+        Server {
+            count: 4000,
+            log,
+            log_in_use: 0.9,
+            log_writes: vec![(log, 1000)],
+            ..SERVER
+        }
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         let all = |each: f64| each * self.count as f64;
         let execute = self.cpu + self.runqueue + self.log + self.disk + self.throttle + self.lock;
