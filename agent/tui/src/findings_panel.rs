@@ -8,6 +8,7 @@ use nfscope_text::timestamp::local;
 use nfscope_text::units::percent;
 use nfscope_text::wrap::wrap;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::time::{Duration, SystemTime};
 
 /// Width of a paragraph: longer lines are hard to read.
@@ -22,6 +23,9 @@ pub struct FindingsReport {
     active: Vec<Episode>,
     /// Cleared findings, the latest first.
     history: Vec<Episode>,
+    /// Predicted gains, which the panel takes from the window; absent until the agent has computed them.
+    #[serde(default)]
+    worth: Option<IgnoredAny>,
     /// Reason why no gain is predicted.
     #[serde(default)]
     worth_unknown: Option<String>,
@@ -102,17 +106,16 @@ pub(super) fn sections(
             let text = panel::change(change);
             say(&mut lines, width, "  ", &text);
         }
-        match &report.worth_unknown {
-            Some(why) if lines.is_empty() => {
-                say(&mut lines, width, "  ", &format!("no estimate: {why}"));
-            }
-            None if lines.is_empty() => say(
-                &mut lines,
-                width,
-                "  ",
-                "no change of threads, CPUs, disks or the log is predicted to gain much",
-            ),
-            _ => {}
+        if lines.is_empty() {
+            let text = match (&report.worth_unknown, &report.worth) {
+                (Some(why), _) => format!("no estimate: {why}"),
+                (None, None) => "not computed yet".to_owned(),
+                (None, Some(_)) => {
+                    "no change of threads, CPUs, disks or the log is predicted to gain much"
+                        .to_owned()
+                }
+            };
+            say(&mut lines, width, "  ", &text);
         }
         out.push((head("WHAT IF (nfscope what-if)".into()), lines));
     }

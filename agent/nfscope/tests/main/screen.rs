@@ -13,7 +13,7 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{
     KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -308,8 +308,8 @@ fn the_marked_row_stays_on_the_screen() {
     }
 }
 
-/// A report of an agent with a finding that is active and one that has cleared.
-fn report() -> FindingsReport {
+/// Report of an agent with a finding that is active and one that has cleared, and with these fields on gains.
+fn report(gains: Value) -> FindingsReport {
     let finding = |kind: &str, summary: &str| {
         json!({"kind": kind, "severity": "critical", "share": 0.67, "summary": summary,
             "evidence": [{"text": "61.2 s of waits for the log of /srv/vm", "metric": "m", "value": 1.0, "limit": null},
@@ -318,12 +318,12 @@ fn report() -> FindingsReport {
                 .to_owned() + "let clients write asynchronously where losing the last seconds is acceptable"]})
     };
     let episode = |kind, summary, ended: Option<f64>| json!({"began": 1.8e9, "ended": ended, "worst_share": 0.7, "finding": finding(kind, summary)});
-    let text = json!({
+    let mut text = json!({
         "active": [episode("slow_intent_log", "67 % of request time is spent waiting for the journal", None)],
         "history": [episode("slow_disk", "40 % of request time was spent waiting for sdb", Some(1.800_000_1e9))],
         "last_window": null,
-        "worth_unknown": "the model does not match this server",
     });
+    (text.as_object_mut().unwrap()).extend(gains.as_object().unwrap().clone());
     serde_json::from_value(text).unwrap()
 }
 
@@ -335,7 +335,8 @@ fn a_finding_has_evidence_advice_and_its_past() {
     app.take_findings(Err("no agent at http://nfs1:9943".into()));
     let text = letters(&buffer(&mut app, NO_COLOR, (100, 30)));
     assert!(text.contains("no agent at http://nfs1:9943"), "{text}");
-    app.take_findings(Ok(report()));
+    let unknown = json!({"worth_unknown": "the model does not match this server"});
+    app.take_findings(Ok(report(unknown)));
     let text = letters(&buffer(&mut app, NO_COLOR, (100, 40)));
     println!("{text}");
     for part in [
@@ -352,6 +353,15 @@ fn a_finding_has_evidence_advice_and_its_past() {
         let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let words = part.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(folded.contains(&words), "{part}: {text}");
+    }
+    for (gains, says) in [
+        (json!({}), "not computed yet"),
+        (json!({"worth": []}), "is predicted to gain much"),
+    ] {
+        app.take_findings(Ok(report(gains)));
+        let shown = letters(&buffer(&mut app, NO_COLOR, (100, 40)));
+        assert!(shown.contains(says), "{says}: {shown}");
+        assert_eq!(shown.contains("gain much"), says.contains("gain much"));
     }
     // Texts are of the agent, and steer no terminal.
     assert!(!text.contains('\u{1b}'));
@@ -396,7 +406,8 @@ fn slow_operations_are_rows_with_names_of_their_clients() {
 #[test]
 fn a_large_screen_has_several_panels() {
     let mut app = after_ten_windows();
-    app.take_findings(Ok(report()));
+    let unknown = json!({"worth_unknown": "the model does not match this server"});
+    app.take_findings(Ok(report(unknown)));
     let large = letters(&buffer(&mut app, NO_COLOR, (200, 60)));
     golden("screen.200x60.txt", &zoneless(&large));
     for (keys, has, lacks) in [
