@@ -15,7 +15,7 @@ import watch
 
 URL, SLOW = sys.argv[1:3]
 FOLDER = Path(sys.argv[3]) if len(sys.argv) > 3 else None
-until = partial(watch.until, seconds=120, pause=0.3)
+until = partial(watch.until, seconds=600, pause=0.3)
 
 # Buckets of all operations: of a snapshot, and of windows that ended after a time.
 COUNTERS = """async () => { const all = {}; const s = await (await fetch('/snapshot')).json();

@@ -43,7 +43,7 @@ def main():
         page = opened(browser, URL, said, [])
         # The demonstration's day has three incidents, and two recordings of each side to compare.
         kinds = ["thread starvation", "slow disk", "slow intent log"]
-        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in kinds), 150)
+        until("an incident is missing", lambda: all(k in page.locator("#strip").inner_text() for k in kinds), 600)
         until("no recordings", lambda: page.locator("#show option").count() == 7)
         shot(page, "demo")
         assert said == [], said

@@ -3,7 +3,7 @@
 import time
 
 
-def until(what, check, seconds=60, pause=0.1):
+def until(what, check, seconds=300, pause=0.1):
     """Waits until a check holds; pages draw when they can."""
     end = time.monotonic() + seconds
     while True:

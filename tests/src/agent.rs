@@ -163,16 +163,21 @@ impl Agent {
         }
     }
 
-    /// The body at this path; an error unless the status is 200. Repeats the request while the agent attaches, which takes a minute
-    /// on two emulated CPUs.
+    /// The body at this path; an error unless the status is 200.
     pub fn get(&self, path: &str) -> Result<String> {
-        let mut response = self.get_raw(path, &[])?;
+        Ok(self.get_with(path, &[])?.text())
+    }
+
+    /// The answer to a request with these headers; an error unless the status is 200. Repeats the request while the agent attaches,
+    /// which takes a minute on two emulated CPUs.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+        let mut response = self.get_raw(path, headers)?;
         for _ in 0..PATIENCE.as_secs() {
             if response.status != 503 || !response.text().contains("is busy") {
                 break;
             }
             control::pass(Duration::from_secs(1));
-            response = self.get_raw(path, &[])?;
+            response = self.get_raw(path, headers)?;
         }
         if response.status != 200 {
             bail!(
@@ -182,7 +187,7 @@ impl Agent {
                 response.text()
             );
         }
-        Ok(response.text())
+        Ok(response)
     }
 
     /// Newest snapshot of the agent: never the one before, which the agent repeats to a client that asks at once. A quarter of a

@@ -3,7 +3,7 @@
 //! Two experiments on one icount machine, its disks null_blk with a timer: a fast log device joins a pool on a slow disk, and one
 //! thread becomes sixteen. The load is the same before and after; each client asks at a fixed rate.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,6 +13,7 @@ use crate::agent::Agent;
 use crate::begun;
 use crate::control::Running;
 use crate::kernel::Kernel;
+use crate::recordings::{BASELINES, STORE, Store};
 use crate::server::Server;
 
 /// Length of the recordings, and the directory of the reports.
@@ -27,6 +28,9 @@ pub struct Options {
     /// Directory that keeps the reports
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// Keep the store in `tests/recordings`.
+    #[arg(skip)]
+    pub write: bool,
 }
 
 /// Reports of one pair of recordings.
@@ -84,7 +88,6 @@ const DISK_MS: f64 = 8.0;
 const LOG_MS: f64 = 0.1;
 /// Threads of the server whose journal is measured.
 const THREADS: u32 = 8;
-pub(crate) const STORE: &str = "/run/baselines.db";
 
 /// A machine whose agent is recorded, by nfscope's own commands.
 pub(crate) struct Bench<'a> {
@@ -127,7 +130,20 @@ pub(crate) fn agent_of(server: &Server) -> Result<Agent> {
     Ok(agent)
 }
 
-/// Runs all experiments.
+/// Options of the recordings that every run of the tests compares.
+pub fn in_every_run(write: bool) -> Options {
+    Options {
+        kernel: Kernel::V6_12,
+        // Three recordings have 60 windows of a second. Shorter windows need more readings: on one CPU, more than a hundredth of the
+        // WRITEs would then wait for a reading, and a p99 is made of those.
+        seconds: 60,
+        keep: None,
+        write,
+    }
+}
+
+/// Records all experiments in a machine, and compares the recordings on this host: an emulated CPU takes twenty times as long for
+/// statistics.
 ///
 /// # Errors
 /// When the machine, the agent or a load fails.
@@ -135,17 +151,15 @@ pub fn run(options: &Options) -> Result<Experiments> {
     let server = boot(options.kernel)?;
     let agent = agent_of(&server)?;
     let bench = Bench::of(&server, &agent, options.seconds)?;
-    let (same, log_device) = log_device(&bench, options.kernel).context("a log device")?;
-    let (threads, capacity) = threads(&bench).context("one thread and sixteen")?;
-    let group_commit = group_commit(&bench).context("the limit of a journal")?;
+    log_device(&bench, options.kernel).context("a log device")?;
+    threads(&bench).context("one thread and sixteen")?;
+    group_commit(&bench).context("the limit of a journal")?;
     agent.stop()?;
-    let done = Experiments {
-        same,
-        log_device,
-        threads,
-        capacity,
-        group_commit,
-    };
+    let copy = BASELINES.copied(&server)?;
+    if options.write {
+        BASELINES.keep(&copy)?;
+    }
+    let done = Experiments::compared_in(&copy)?;
     if let Some(dir) = &options.keep {
         std::fs::create_dir_all(dir)?;
         for (name, compared) in done.all() {
@@ -156,7 +170,7 @@ pub fn run(options: &Options) -> Result<Experiments> {
     Ok(done)
 }
 
-fn log_device(bench: &Bench, kernel: Kernel) -> Result<(Compared, Compared)> {
+fn log_device(bench: &Bench, kernel: Kernel) -> Result<()> {
     let zfs = kernel.zfs()?;
     // A transaction group each five seconds delays about one WRITE in a hundred: chance would decide whether the p99 is one of them.
     bench.server.sh(&format!(
@@ -172,14 +186,10 @@ fn log_device(bench: &Bench, kernel: Kernel) -> Result<(Compared, Compared)> {
         "null_disk slog {LOG_MS} 64 && zpool add -f tank log /dev/mapper/slog"
     ))?;
     bench.record_side("log-device")?;
-    end(load)?;
-    Ok((
-        bench.compare("disk", "disk-again")?,
-        bench.compare("disk", "log-device")?,
-    ))
+    end(load)
 }
 
-fn threads(bench: &Bench) -> Result<(Compared, String)> {
+fn threads(bench: &Bench) -> Result<()> {
     bench
         .server
         .sh("set -e; scene_up ext4 2 0.1; nfsd_up 1; grace_over
@@ -193,42 +203,81 @@ fn threads(bench: &Bench) -> Result<(Compared, String)> {
     bench.server.sh("echo 16 >/proc/fs/nfsd/threads")?;
     bench.record_side("sixteen-threads")?;
     end(load)?;
-    end(cold)?;
-    let capacity = bench.nfscope("capacity one-thread-1")?;
-    Ok((bench.compare("one-thread", "sixteen-threads")?, capacity))
+    end(cold)
 }
 
 /// A journal on a disk of its own that takes 8 ms for each request: hardly used by one client, and then by more than the server has
 /// threads.
-fn group_commit(bench: &Bench) -> Result<GroupCommit> {
+fn group_commit(bench: &Bench) -> Result<()> {
     bench.server.sh(&format!(
         "set -e; scene_up ext4 {LOG_MS} {DISK_MS}; nfsd_up {THREADS}; grace_over"
     ))?;
-    let rate = |name: &str| -> Result<Value> {
-        let json = bench.nfscope(&format!("capacity {name} --json"))?;
-        serde_json::from_str(&json).context("capacity --json")
-    };
-    let recorded = |name: &str, load: &str| -> Result<Value> {
+    let recorded = |name: &str, load: &str| -> Result<()> {
         let load = bench.load(&format!("clients write --within 4 {load}"))?;
         // A recording of a third is long enough for a rate and the mean of hundreds of commits, each of which takes the disk 8 ms.
         bench.record(name, bench.seconds / REPEATS)?;
-        end(load)?;
-        rate(name)
+        end(load)
     };
-    let light = recorded("journal-light", "--clients 1 --every 60 --scatter")?;
-    let full = recorded("journal-full", "--clients 32")?;
+    recorded("journal-light", "--clients 1 --every 60 --scatter")?;
+    recorded("journal-full", "--clients 32")?;
     bench.server.sh("echo 1 >/proc/fs/nfsd/threads")?;
-    let single = recorded("journal-single", "--clients 4")?;
-    let resources = light["resources"].as_array().context("no resources")?;
-    let is_log = |r: &&Value| r["name"].as_str().is_some_and(|n| n.starts_with("log of"));
-    let log = resources.iter().find(is_log).context("no log")?;
-    let number = |v: &Value| v.as_f64().context("no rate");
-    Ok(GroupCommit {
-        text: bench.nfscope("capacity journal-light")?,
-        predicted: number(&log["max_rate"])?,
-        measured: number(&full["rate"])?,
-        single: number(&single["rate"])?,
-    })
+    recorded("journal-single", "--clients 4")
+}
+
+impl GroupCommit {
+    fn of(store: &Store) -> Result<GroupCommit> {
+        let rate = |name: &str| -> Result<Value> {
+            let json = store.nfscope(&format!("capacity {name} --json"))?;
+            serde_json::from_str(&json).context("capacity --json")
+        };
+        let (light, full, single) = (
+            rate("journal-light")?,
+            rate("journal-full")?,
+            rate("journal-single")?,
+        );
+        let resources = light["resources"].as_array().context("no resources")?;
+        let is_log = |r: &&Value| r["name"].as_str().is_some_and(|n| n.starts_with("log of"));
+        let log = resources.iter().find(is_log).context("no log")?;
+        let number = |v: &Value| v.as_f64().context("no rate");
+        Ok(GroupCommit {
+            text: store.nfscope("capacity journal-light")?,
+            predicted: number(&log["max_rate"])?,
+            measured: number(&full["rate"])?,
+            single: number(&single["rate"])?,
+        })
+    }
+}
+
+impl Experiments {
+    /// Compares the recordings of a store in this folder, on this host.
+    ///
+    /// # Errors
+    /// When a recording is missing, or when nfscope fails.
+    pub fn compared_in(folder: &Path) -> Result<Experiments> {
+        let store = Store::of(folder);
+        Ok(Experiments {
+            same: Compared::of_sides(&store, "disk", "disk-again")?,
+            log_device: Compared::of_sides(&store, "disk", "log-device")?,
+            threads: Compared::of_sides(&store, "one-thread", "sixteen-threads")?,
+            capacity: store.nfscope("capacity one-thread-1")?,
+            group_commit: GroupCommit::of(&store)?,
+        })
+    }
+}
+
+impl Compared {
+    /// Compares two sides of a store.
+    fn of_sides(store: &Store, before: &str, after: &str) -> Result<Compared> {
+        let [before, after] = [before, after].map(|side| names(side).join(","));
+        let pair = format!("baseline compare {before} {after}");
+        let text = store.nfscope(&format!("{pair} --html {}", store.page.display()))?;
+        let json = store.nfscope(&format!("{pair} --json"))?;
+        Ok(Compared {
+            text,
+            json: serde_json::from_str(&json).context("compare --json")?,
+            html: std::fs::read_to_string(&store.page)?,
+        })
+    }
 }
 
 impl Bench<'_> {
@@ -259,19 +308,7 @@ impl Bench<'_> {
         .map(drop)
     }
 
-    fn compare(&self, before: &str, after: &str) -> Result<Compared> {
-        let [before, after] = [before, after].map(|side| names(side).join(","));
-        let pair = format!("baseline compare {before} {after}");
-        let page = "/run/report.html";
-        let text = self.nfscope(&format!("{pair} --html {page}"))?;
-        let json = self.nfscope(&format!("{pair} --json"))?;
-        Ok(Compared {
-            text,
-            json: serde_json::from_str(&json).context("compare --json")?,
-            html: self.server.sh(&format!("cat {page}"))?.stdout,
-        })
-    }
-
+    /// Runs a command of nfscope in the machine, on its store.
     pub(crate) fn nfscope(&self, arguments: &str) -> Result<String> {
         let line = format!("chrt -i 0 {} {arguments} --store {STORE}", self.program);
         let output = self.server.sh_within(Duration::from_secs(1800), &line)?;

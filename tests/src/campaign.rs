@@ -3,14 +3,16 @@
 //! Client and server are one machine, with a network of the kernel's own between them. `tc` makes it slower if a campaign asks for
 //! that.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::agent::Agent;
 use crate::baselines;
 use crate::kernel::Kernel;
+use crate::paths;
+use crate::recordings::{LOG_DEVICE, STORE};
 use crate::server::Server;
 
 /// Plan files, and how to run them.
@@ -37,6 +39,9 @@ pub struct Options {
     /// Directory that keeps the store and the plans of experiments
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// Keep the store in `tests/recordings`.
+    #[arg(skip)]
+    pub write: bool,
 }
 
 /// Longest time of a campaign.
@@ -67,7 +72,7 @@ pub fn run(options: &Options) -> Result<String> {
     let nfscope = server.nfscope_path()?;
     let programs = nfscope.parent().context("a program without a folder")?;
     // The store is on a file system of the machine: the shared folder has no locks for a database.
-    let store = baselines::STORE;
+    let store = STORE;
     let mut said = String::new();
     for file in &options.files {
         let text = std::fs::read_to_string(file);
@@ -112,7 +117,43 @@ pub fn run(options: &Options) -> Result<String> {
         }
     }
     agent.stop()?;
+    if options.write {
+        LOG_DEVICE.keep(&LOG_DEVICE.copied(&server)?)?;
+    }
     Ok(said)
+}
+
+/// Makes a round of `tests/campaigns/log-device.toml` with one client and with four, each of which asks thirty times a second: all that
+/// the log device takes would keep the emulated CPU busy.
+///
+/// # Errors
+/// When the plan has other loads, or when the machine, the agent or a run fails.
+pub fn log_device(write: bool) -> Result<String> {
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns/log-device.toml");
+    let mut text = std::fs::read_to_string(&plan)?;
+    for (of_the_plan, here) in [
+        (r#"levels = ["1", "2", "4", "8"]"#, r#"levels = ["1", "4"]"#),
+        ("--every 0 ", "--every 30 "),
+    ] {
+        ensure!(text.contains(of_the_plan), "no {of_the_plan}: {text}");
+        text = text.replace(of_the_plan, here);
+    }
+    let folder = paths::machine_dir("campaign")?;
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join("log-device.toml");
+    std::fs::write(&file, text)?;
+    let said = run(&Options {
+        kernel: Kernel::V6_12,
+        files: vec![file],
+        check: false,
+        dry_run: false,
+        short: true,
+        zfs: true,
+        keep: None,
+        write,
+    });
+    std::fs::remove_dir_all(folder)?;
+    said
 }
 
 /// Keys of a plan file that make it long, and their values in a short one. A recording has at least ten windows.

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -93,6 +94,25 @@ pub fn pass(time: Duration) {
         // A machine that has ended needs no time.
         let _ = Running::pass(machine, time).and_then(|mut passed| passed.wait(time));
     }
+}
+
+/// Lets the clocks of driven machines follow the host's during `work`, for programs on the host that ask the machine by themselves. On
+/// a slow host they fall behind it.
+pub fn beside_the_host<T>(work: impl FnOnce() -> T) -> T {
+    const STEP: Duration = Duration::from_millis(250);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                pass(STEP);
+                thread::sleep(STEP.saturating_sub(begun.elapsed()));
+            }
+        });
+        let done = work();
+        ended.store(true, Ordering::Relaxed);
+        done
+    })
 }
 
 /// Joins this process's terminal to a shell inside the machine until the shell ends.

@@ -96,7 +96,7 @@ fn on_this_host() -> Result<()> {
     shown
 }
 
-/// Starts the agent under a supervisor, as a machine is: it ends with this process.
+/// Starts the agent under `lab supervisor`, which ends it together with this process, as it does machines.
 fn start_agent(dir: &Path, address: SocketAddr) -> Result<Child> {
     let log = dir.join("agent.log");
     let file = fs::File::create(&log).with_context(|| format!("creating {}", log.display()))?;

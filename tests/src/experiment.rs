@@ -4,14 +4,14 @@
 //! system. Clients send unstable WRITEs, so that a WRITE waits for the log only with `sync=always`: a fast log device helps there,
 //! and does nothing with `sync=standard`. Threads do nothing, because there are fewer clients than threads.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::baselines::{Bench, STORE, agent_of, boot};
+use crate::baselines::{Bench, agent_of, boot};
 use crate::kernel::Kernel;
+use crate::recordings::{EXPERIMENT, Store};
 
 /// Length and number of the runs, and the directory of the results.
 #[derive(Clone, Debug, clap::Args)]
@@ -28,13 +28,14 @@ pub struct Options {
     /// Directory that keeps the page
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+    /// Keep the store in `tests/recordings`.
+    #[arg(skip)]
+    pub write: bool,
 }
 
 /// Result of the experiment.
 #[derive(Debug)]
 pub struct Done {
-    /// The plan file.
-    pub plan: String,
     /// Output of `nfscope experiment analyse`.
     pub text: String,
     /// Result as JSON.
@@ -93,6 +94,17 @@ high.verify = "zfs get -H -o value sync tank/export | grep -qx always"
     )
 }
 
+/// Options of the runs that every run of the tests analyses: each combination once.
+pub fn in_every_run(write: bool) -> Options {
+    Options {
+        kernel: Kernel::V6_12,
+        seconds: 10,
+        replicates: 1,
+        keep: None,
+        write,
+    }
+}
+
 /// Makes and analyses every run.
 ///
 /// # Errors
@@ -114,35 +126,39 @@ pub fn run(options: &Options) -> Result<Done> {
         "experiment run {file} --url http://127.0.0.1:{}",
         bench.port
     ))?;
-    let page = "/run/slog.html";
-    let analyse = format!("experiment analyse slog --metric {METRIC}");
-    let text = bench.nfscope(&format!("{analyse} --html {page}"))?;
-    let json = bench.nfscope(&format!("{analyse} --json"))?;
-    let done = Done {
-        text,
-        json: serde_json::from_str(&json).context("analyse --json")?,
-        html: server
-            .sh_within(Duration::from_secs(60), &format!("cat {page}"))?
-            .stdout,
-        plan,
-    };
     agent.stop()?;
+    let copy = EXPERIMENT.copied(&server)?;
+    if options.write {
+        EXPERIMENT.keep(&copy)?;
+    }
+    let done = Done::analysed_in(&copy)?;
     if let Some(dir) = &options.keep {
-        std::fs::create_dir_all(dir)?;
-        std::fs::write(dir.join("slog.toml"), &done.plan)?;
+        std::fs::create_dir_all(dir.join("experiments"))?;
+        std::fs::write(dir.join("slog.toml"), &plan)?;
         std::fs::write(dir.join("slog.html"), &done.html)?;
         std::fs::write(dir.join("slog.json"), done.json.to_string())?;
         // The store and the plan, for `nfscope experiment analyse` on the host.
         for what in ["baselines.db", "experiments/slog.json"] {
-            let path = dir.join(what);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            let from = STORE.replace("baselines.db", what);
-            let shared = server.dir().join("kept");
-            server.sh(&format!("cp {from} {}", shared.display()))?;
-            std::fs::copy(shared, path)?;
+            std::fs::copy(copy.join(what), dir.join(what))?;
         }
     }
     Ok(done)
+}
+
+impl Done {
+    /// Analyses the runs of a store in this folder, on this host.
+    ///
+    /// # Errors
+    /// When a run is missing, or when nfscope fails.
+    pub fn analysed_in(folder: &Path) -> Result<Done> {
+        let store = Store::of(folder);
+        let analyse = format!("experiment analyse slog --metric {METRIC}");
+        let text = store.nfscope(&format!("{analyse} --html {}", store.page.display()))?;
+        let json = store.nfscope(&format!("{analyse} --json"))?;
+        Ok(Done {
+            text,
+            json: serde_json::from_str(&json).context("analyse --json")?,
+            html: std::fs::read_to_string(store.page)?,
+        })
+    }
 }

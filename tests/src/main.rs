@@ -138,6 +138,8 @@ enum What {
     Versions(lab::versions::Options),
     /// Record and compare servers with and without a change, by nfscope's own commands
     Baselines(lab::baselines::Options),
+    /// Record anew what is out of date in tests/recordings, for the tests to judge without a machine
+    Recordings,
     /// Run the campaigns of plan files, as those of tests/campaigns, on a client of a real server
     Campaign(lab::campaign::Options),
     /// Run a designed experiment on a real server: log device, threads and the property sync
@@ -374,6 +376,10 @@ fn run(what: What) -> Result<()> {
                 of.predicted, of.measured, of.single
             );
         }
+        What::Recordings => match &*lab::recordings::write_stale()? {
+            [] => println!("tests/recordings is up to date"),
+            written => println!("recorded anew: {}", written.join(", ")),
+        },
         What::Campaign(options) => print!("{}", lab::campaign::run(&options)?),
         What::Experiment(options) => print!("{}", lab::experiment::run(&options)?.text),
         What::Versions(options) => {

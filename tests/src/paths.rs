@@ -70,6 +70,15 @@ pub fn nfscope_program() -> Result<PathBuf> {
     Ok(program)
 }
 
+/// The nfscope program for commands on this host: `NFSCOPE_BIN`, or the build beside this program, or the one for the machines.
+pub fn host_nfscope() -> Result<PathBuf> {
+    let beside = lab_program()?.with_file_name("nfscope");
+    if std::env::var_os("NFSCOPE_BIN").is_none() && beside.is_file() {
+        return Ok(beside);
+    }
+    nfscope_program()
+}
+
 /// Profile of the nfscope that machines run.
 fn profile() -> Result<&'static str> {
     let beside = lab_program()?;

@@ -64,7 +64,7 @@ impl Server {
         self.kernel
     }
 
-    /// True if the machine's clock counts instructions.
+    /// True for an icount machine: its clock counts instructions.
     pub(crate) fn counts_instructions(&self) -> bool {
         self.machine.icount()
     }

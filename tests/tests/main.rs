@@ -31,6 +31,7 @@ mod put_off;
 mod rdma;
 mod recalls;
 mod refused;
+mod replayed;
 mod sessions;
 mod starvation;
 mod steady;

@@ -28,7 +28,19 @@ pub fn shows_what_the_counters_say(server: &Server, agent: &Agent) -> Result<()>
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut said = BufReader::new(browser.stdout.take().context("its output")?);
+    let said = BufReader::new(browser.stdout.take().context("its output")?);
+    let input = browser.stdin.take().context("its input")?;
+    let told = lab::beside_the_host(|| told_of_load(server, said, input))?;
+    ensure!(
+        browser.wait()?.success(),
+        "the page is wrong; its errors are above"
+    );
+    print!("{told}");
+    Ok(())
+}
+
+/// Makes the load once the browser is ready, and returns the last line that it prints.
+fn told_of_load(server: &Server, mut said: impl BufRead, mut input: impl Write) -> Result<String> {
     let mut line = String::new();
     said.read_line(&mut line)?;
     if line.trim() == "ready" {
@@ -37,14 +49,9 @@ pub fn shows_what_the_counters_say(server: &Server, agent: &Agent) -> Result<()>
             let ended = loads.map(|load| load.join().ok().context("a load panicked")?);
             ended.into_iter().try_for_each(|load| load.map(drop))
         })?;
-        writeln!(browser.stdin.take().context("its input")?, "loaded")?;
+        writeln!(input, "loaded")?;
     }
     line.clear();
     said.read_line(&mut line)?;
-    ensure!(
-        browser.wait()?.success(),
-        "the page is wrong; its errors are above"
-    );
-    print!("{line}");
-    Ok(())
+    Ok(line)
 }

@@ -3,19 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use lab::experiment::{Options, run};
+use lab::experiment::{Done, in_every_run, run};
+use lab::recordings::{EXPERIMENT, LOG_DEVICE, tables_of_log_device};
 use lab::{Kernel, campaign};
+
+#[test]
+fn recorded_experiment_finds_what_a_log_device_needs() -> Result<()> {
+    needs_are_found(&EXPERIMENT.unpacked(Done::analysed_in)?)
+}
+
+#[test]
+fn vm_6_12_a_stale_experiment_finds_what_a_log_device_needs() -> Result<()> {
+    if EXPERIMENT.is_fresh()? {
+        return Ok(());
+    }
+    needs_are_found(&run(&in_every_run(false))?)
+}
 
 /// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; otherwise for neither. Each combination is run
 /// once.
-#[test]
-fn vm_6_12_an_experiment_finds_what_a_log_device_needs() -> Result<()> {
-    let done = run(&Options {
-        kernel: Kernel::V6_12,
-        seconds: 10,
-        replicates: 1,
-        keep: None,
-    })?;
+fn needs_are_found(done: &Done) -> Result<()> {
     println!("{}", done.text);
     let effects = done.json["effects"].as_array().context("no effects")?;
     let effect = |word: &str| {
@@ -48,6 +55,7 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
         short: false,
         zfs: false,
         keep: None,
+        write: false,
     };
     let mut all = std::fs::read_dir(&folder)?
         .map(|entry| Ok(entry?.path()))
@@ -81,27 +89,22 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn recorded_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
+    worth_is_found(&LOG_DEVICE.unpacked(tables_of_log_device)?)
+}
+
+#[test]
+fn vm_6_12_a_stale_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
+    if LOG_DEVICE.is_fresh()? {
+        return Ok(());
+    }
+    worth_is_found(&campaign::log_device(false)?)
+}
+
 /// A round of the campaign of a log device: WRITEs of one client and of four wait for the device of 0.1 ms where there is one, and for the
 /// disk of 8 ms elsewhere.
-#[test]
-fn vm_6_12_a_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("campaigns");
-    let text = std::fs::read_to_string(folder.join("log-device.toml"))?;
-    let levels = r#"levels = ["1", "2", "4", "8"]"#;
-    ensure!(text.contains(levels), "other loads: {text}");
-    let file = std::env::temp_dir().join(format!("log-device-{}.toml", std::process::id()));
-    std::fs::write(&file, text.replace(levels, r#"levels = ["1", "4"]"#))?;
-    let said = campaign::run(&campaign::Options {
-        kernel: Kernel::V6_12,
-        files: vec![file.clone()],
-        check: false,
-        dry_run: false,
-        short: true,
-        zfs: true,
-        keep: None,
-    });
-    std::fs::remove_file(&file)?;
-    let said = said?;
+fn worth_is_found(said: &str) -> Result<()> {
     println!("{said}");
     // Milliseconds of the cells of a row in the table of means.
     let cells = |row: &str| {

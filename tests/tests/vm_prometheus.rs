@@ -1,32 +1,36 @@
-//! Every query of every dashboard and every rule, evaluated by real Prometheus servers that scrape a busy agent: each must answer
+//! Every query of every dashboard and every rule, evaluated by real Prometheus servers on the scrapes of a busy agent: each must answer
 //! with data.
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use lab::monitoring::{
     Dashboard, Format, Prometheus, Release, Rule, Sample, Wants, base_name, dashboards, substituted,
 };
-use lab::{Agent, Kernel, Load, Running, Server};
-use nfscope_model::{Info, Kind, Sample as Counted, Series, family, phase};
+use lab::{Agent, Kernel, Load, Server};
+use nfscope_model::{Info, Kind, Sample as Counted, Series, Snapshot, family, phase};
 
 use crate::page;
+use crate::replayed::Replayed;
 
 /// File systems that are exported beside ZFS, one for each client.
 const JOURNALS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// Seconds between two scrapes; an emulated one takes a good part of a second.
-const INTERVAL: u64 = 3;
+/// Operations of the mixed load between two scrapes, and the time of the machine that passes besides.
+const OPERATIONS: u64 = 150;
+const BETWEEN: Duration = Duration::from_secs(1);
+/// Seconds between two scrapes by Prometheus, of answers that were recorded.
+const INTERVAL: u32 = 1;
 /// Range that Grafana substitutes for $__rate_interval at this interval.
-const RATE_INTERVAL: &str = "12s";
-/// Number of scrapes of each job before the first query.
-const SCRAPES: f64 = 8.0;
+const RATE_INTERVAL: &str = "4s";
+/// Number of scrapes of each job before the first query. More are recorded: a job whose scrapes are ahead of the others' still has
+/// some that differ.
+const SCRAPES: usize = 6;
+const RECORDED: usize = SCRAPES + 3;
 /// Seconds that a dashboard shows: the time of those scrapes.
-const SHOWN: u64 = 24;
-const PATIENCE: Duration = Duration::from_secs(120);
+const SHOWN: u32 = 6;
 
 /// Job of the example configuration: native histograms if the server stores them.
 const JOB: &str = "nfscope";
@@ -44,8 +48,8 @@ const BOTH: &str = "nfscope-both";
 fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     let started = Instant::now();
     let done = |what: &str| println!("{what} after {:.0?}", started.elapsed());
-    // The machine has one CPU: the same thread would emulate a second one, and the two would wait for each other.
     let server = Server::boot(Kernel::V6_12)
+        .driven()
         .export("zfs")
         .external_log()
         .cpus(1)
@@ -55,34 +59,51 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
     // The agent starts first, so that it need not attach to everything at once. The clients are mounts of this host, too.
     server.sh("modprobe -a nfs nfsv3 nfsv4")?;
     let agent = server.agent(&["--client"])?;
-    // A single emulated machine is server, clients and agent: without this priority a scrape waits for seconds.
-    server.sh(&format!("renice -n -15 -p $(pidof {})", agent.process()))?;
     done("agent");
     export_journals(&server)?;
-    done("exported");
     let journals = mount(&server)?;
     done("mounted");
-    let load = load(&server, &journals)?;
-    done("under load");
-    let scraper = |release| {
-        let configuration = configuration(release, &agent, server.dir())?;
+
+    let jobs = [
+        (Release::Older, JOB),
+        (Release::Newer, JOB),
+        (Release::Newer, BOTH),
+    ];
+    let [of_older, of_newer, of_both] =
+        [Replayed::start()?, Replayed::start()?, Replayed::start()?];
+    let scraper = |release, scraped: &Replayed| {
+        let configuration = configuration(release, scraped, &of_both, server.dir())?;
         Prometheus::start(release, &configuration)
     };
-    let (older, newer) = (scraper(Release::Older)?, scraper(Release::Newer)?);
-    let asked = [(&older, JOB), (&newer, JOB), (&newer, BOTH)];
-    for (prometheus, job) in asked {
-        wait_for_scrapes(prometheus, job)?;
+    let mut older = scraper(Release::Older, &of_older)?;
+    let mut newer = scraper(Release::Newer, &of_newer)?;
+    let replayed = [&of_older, &of_newer, &of_both];
+    let mut recorded = Vec::new();
+    for _ in 0..RECORDED {
+        load(&server, &journals)?;
+        lab::pass(BETWEEN);
+        recorded.push(replayed.map(|r| r.ask(&agent)));
     }
+    // Families that have data now have them in the last scrape, too: no load has come since.
+    let before = agent.snapshot()?;
+    for answers in recorded {
+        for (answer, r) in answers.into_iter().zip(replayed) {
+            r.play(answer?);
+        }
+    }
+    done("recorded");
+    for r in replayed {
+        r.has_given(SCRAPES)?;
+    }
+    older.asked_about_now()?;
+    newer.asked_about_now()?;
     done("scraped");
 
-    let asking = Instant::now();
-    let mut wrong = everything_is_asked(&asked, &newer)?;
-    // Scrapes fail on a busy host, and a rate needs two of them.
-    while !wrong.is_empty() && asking.elapsed() < PATIENCE {
-        done(&format!("{} without an answer", wrong.len()));
-        thread::sleep(Duration::from_secs(INTERVAL));
-        wrong = everything_is_asked(&asked, &newer)?;
-    }
+    let asked = jobs.map(|(release, job)| match release {
+        Release::Older => (&older, job),
+        Release::Newer => (&newer, job),
+    });
+    let wrong = everything_is_asked(&asked, &newer)?;
     done("queries and rules");
     ensure!(
         wrong.is_empty(),
@@ -90,13 +111,15 @@ fn vm_6_12_every_query_and_rule_is_answered() -> Result<()> {
         wrong.len(),
         wrong.join("\n")
     );
-
-    histograms_are_stored_as_asked(&older, &newer, &agent)?;
-    probes_missing_knows_what_is_required(&newer, &agent)?;
+    for r in replayed {
+        r.has_given(RECORDED + 1)?;
+    }
+    older.asked_about_now()?;
+    newer.asked_about_now()?;
+    histograms_are_stored_as_asked(&older, &newer, &before)?;
+    probes_missing_knows_what_is_required(&newer, &before)?;
     promtool_accepts_what_the_agent_says(&server, &agent)?;
     done("promtool");
-    // The page is tested here, because a browser on the host uses the host's clock, as Prometheus does.
-    drop(load);
     page::shows_what_the_counters_say(&server, &agent)?;
     done("the page");
     Ok(())
@@ -157,29 +180,30 @@ fn mount(server: &Server) -> Result<Vec<String>> {
 }
 
 /// Runs the mixed load on ZFS. On each of the others a client of its own makes durable writes, and reads that miss its cache.
-fn load(server: &Server, journals: &[String]) -> Result<Vec<Running>> {
-    let mixed = Load::mixed().versions(&["4.2"]).endless();
-    let mut running = vec![server.start_load(mixed)?];
+fn load(server: &Server, journals: &[String]) -> Result<()> {
+    server.load(Load::mixed().versions(&["4.2"]).ops(OPERATIONS))?;
     for (client, at) in server.clients().zip(journals) {
-        running.push(client.spawn(&format!(
-            "while :; do
-               dd if=/dev/zero of={at}/f bs=4k count=8 oflag=dsync status=none
-               dd if={at}/f of=/dev/null bs=4k iflag=direct status=none
-               stat {at}/missing 2>/dev/null
-               rm {at}/f
-               sleep 0.2
-             done"
-        ))?);
+        client.sh(&format!(
+            "dd if=/dev/zero of={at}/f bs=4k count=8 oflag=dsync status=none
+             dd if={at}/f of=/dev/null bs=4k iflag=direct status=none
+             stat {at}/missing 2>/dev/null
+             rm {at}/f"
+        ))?;
     }
-    Ok(running)
+    Ok(())
 }
 
-/// The example configuration, with this agent and the rules of this workspace.
-fn configuration(release: Release, agent: &Agent, into: &Path) -> Result<String> {
+/// The example configuration, with recorded scrapes in the agent's place, and the rules of this workspace.
+fn configuration(
+    release: Release,
+    scraped: &Replayed,
+    of_both: &Replayed,
+    into: &Path,
+) -> Result<String> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/monitoring/prometheus.yml");
     let mut text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     let rules = rules_without_intervals(into)?;
-    let agent = agent.address().to_string();
+    let agent = scraped.address().to_string();
     let interval = format!("_interval: {INTERVAL}s");
     for (of_the_example, times, here) in [
         ("/etc/prometheus/nfscope/*.yml", 1, &rules),
@@ -198,8 +222,9 @@ fn configuration(release: Release, agent: &Agent, into: &Path) -> Result<String>
             "  - job_name: {BOTH}
     always_scrape_classic_histograms: true
     static_configs:
-      - targets: [\"{agent}\"]
-"
+      - targets: [\"{}\"]
+",
+            of_both.address()
         );
     }
     Ok(text)
@@ -216,37 +241,6 @@ fn rules_without_intervals(into: &Path) -> Result<String> {
         fs::write(into.join(file), text.replace("    interval: 1m\n", ""))?;
     }
     Ok(into.join("*.yml").display().to_string())
-}
-
-fn wait_for_scrapes(prometheus: &Prometheus, job: &str) -> Result<()> {
-    let enough = format!("sum_over_time(up{{job=\"{job}\"}}[1h]) >= {SCRAPES}");
-    wait_for(prometheus, job, &enough)
-}
-
-/// Waits for a scrape that began after this call, so that it contains everything that the agent had before.
-fn wait_for_another_scrape(prometheus: &Prometheus, job: &str) -> Result<()> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
-    let up = format!("up{{job=\"{job}\"}}");
-    wait_for(
-        prometheus,
-        job,
-        &format!("timestamp({up}) > {now} and {up} == 1"),
-    )
-}
-
-fn wait_for(prometheus: &Prometheus, job: &str, answered: &str) -> Result<()> {
-    let started = Instant::now();
-    while prometheus.query(answered)?.is_empty() {
-        if started.elapsed() > PATIENCE {
-            let targets = prometheus.query("up")?;
-            bail!(
-                "Prometheus {} does not scrape {job}: {targets:?}",
-                prometheus.release().name()
-            );
-        }
-        thread::sleep(Duration::from_millis(200));
-    }
-    Ok(())
 }
 
 /// Evaluates every query of a dashboard, as Grafana would.
@@ -377,12 +371,8 @@ fn expect_answer(
 fn histograms_are_stored_as_asked(
     older: &Prometheus,
     newer: &Prometheus,
-    agent: &Agent,
+    snapshot: &Snapshot,
 ) -> Result<()> {
-    let snapshot = agent.snapshot()?;
-    for (prometheus, job) in [(older, JOB), (newer, JOB), (newer, BOTH)] {
-        wait_for_another_scrape(prometheus, job)?;
-    }
     let mut seen = 0;
     for (f, series) in snapshot.filled() {
         let filled = |s: &Series| matches!(&s.sample, Counted::Histogram(h) if h.count() > 0);
@@ -419,8 +409,7 @@ fn histograms_are_stored_as_asked(
     Ok(())
 }
 
-/// Expression for the newest scrape with the series. A failed scrape ends a series for a plain selector, and scrapes of an emulated
-/// machine fail on a busy host.
+/// Expression for the newest scrape with the series: scrapes fail on a busy host, and a failed one ends a series for a plain selector.
 fn last(series: &str) -> String {
     format!("last_over_time({series}[1h])")
 }
@@ -439,8 +428,7 @@ fn same_in_both(newer: &Prometheus, f: &Info) -> Result<()> {
 }
 
 /// Checks that the alert names the programs that the agent itself marks as required.
-fn probes_missing_knows_what_is_required(newer: &Prometheus, agent: &Agent) -> Result<()> {
-    let snapshot = agent.snapshot()?;
+fn probes_missing_knows_what_is_required(newer: &Prometheus, snapshot: &Snapshot) -> Result<()> {
     let required = snapshot.probes.iter().filter(|p| p.required);
     let mut required: Vec<_> = required.map(|p| p.program.as_str()).collect();
     required.sort_unstable();

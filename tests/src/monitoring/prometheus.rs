@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
@@ -139,6 +139,8 @@ pub struct Prometheus {
     address: SocketAddr,
     supervisor: Child,
     dir: PathBuf,
+    /// Seconds since 1970 that every question is about; `None` for the present.
+    moment: Option<f64>,
 }
 
 impl Prometheus {
@@ -187,6 +189,7 @@ impl Prometheus {
             address,
             supervisor,
             dir,
+            moment: None,
         };
         started.wait_until_ready()?;
         Ok(started)
@@ -218,20 +221,31 @@ impl Prometheus {
         self.release
     }
 
-    /// Current values of an expression's series.
-    pub fn query(&self, expression: &str) -> Result<Vec<Sample>> {
-        self.vector("query", &[("query", expression)])
+    /// Makes every later question one about this moment: answers do not depend on how long the questions take.
+    pub fn asked_about_now(&mut self) -> Result<()> {
+        self.moment = Some(self.now()?);
+        Ok(())
     }
 
-    /// Values of an expression's series in the last seconds.
-    pub fn query_range(&self, expression: &str, seconds: u64, step: u64) -> Result<Vec<Sample>> {
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .context("this host's clock is before 1970")?
-            .as_secs();
+    /// Seconds since 1970 that questions are about.
+    fn now(&self) -> Result<f64> {
+        let present = SystemTime::now().duration_since(UNIX_EPOCH);
+        let present = present.context("this host's clock is before 1970")?;
+        Ok(self.moment.unwrap_or(present.as_secs_f64()))
+    }
+
+    /// Values of an expression's series, now or at [the moment of all questions](Prometheus::asked_about_now).
+    pub fn query(&self, expression: &str) -> Result<Vec<Sample>> {
+        let now = self.now()?.to_string();
+        self.vector("query", &[("query", expression), ("time", &now)])
+    }
+
+    /// Values of an expression's series in the seconds before.
+    pub fn query_range(&self, expression: &str, seconds: u32, step: u32) -> Result<Vec<Sample>> {
+        let now = self.now()?;
         let parameters = [
             ("query", expression),
-            ("start", &(now - seconds).to_string()),
+            ("start", &(now - f64::from(seconds)).to_string()),
             ("end", &now.to_string()),
             ("step", &step.to_string()),
         ];

@@ -8,7 +8,7 @@ pub mod trace;
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use lab::{Agent, Checks, Server};
+use lab::{Agent, Checks, Kernel, Server};
 use nfscope_model::{Snapshot, family as f};
 
 use stats::{Stats, settled};
@@ -19,20 +19,28 @@ const IOS: u32 = 60;
 const VERSIONS: [&str; 4] = ["3", "4.0", "4.1", "4.2"];
 
 /// All checks, in a machine with one client and an agent with `--client`.
+///
+/// Each kernel has its own tracepoints: slots, RPCs and recalls pass through all of them. The path and what a lost server adds are sums
+/// that the same code makes on every kernel, and are checked on one.
 pub fn is_exact(server: &Server, agent: &Agent, checks: &mut Checks) {
+    let sums = server.kernel() == Kernel::V6_12;
     checks.run("the client's view: slots", || {
         slots_are_waited_for(server, agent)
     });
     checks.run("the client's view: RPCs", || {
         rpcs_are_counted(server, agent)
     });
-    checks.run("the client's view: path", || path::adds_up(server, agent));
+    if sums {
+        checks.run("the client's view: path", || path::adds_up(server, agent));
+    }
     checks.run("the client's view: recalls", || {
         recalls_are_counted(server, agent)
     });
-    checks.run("the client's view: a lost server", || {
-        retransmissions_are_counted(server, agent)
-    });
+    if sums {
+        checks.run("the client's view: a lost server", || {
+            retransmissions_are_counted(server, agent)
+        });
+    }
     // The limit of slots stays with a mount: later checks need other mounts.
     let _ = server.client(0).unmount_all();
 }
