@@ -61,9 +61,9 @@ const LEFT_OUT: [(&str, u32); 3] = [("slots", 1), ("walks", 2), ("durable", 4)];
 enum Build {
     Btf,
     Raw,
-    /// The probe's programs in one that plays the kernel, for examples/native.rs.
+    /// Object for examples/native.rs: the probe's programs, and a driver that plays the kernel.
     Drive,
-    /// For kernels with module BTF, without one of [`LEFT_OUT`].
+    /// Object for kernels with module BTF, without one of [`LEFT_OUT`].
     Without(&'static str, u32),
 }
 
@@ -85,7 +85,7 @@ fn build(word: &str, which: Build, out: &Path) -> Result<(), Box<dyn Error>> {
     };
     let mut args = vec![
         format!("-D__TARGET_ARCH_{arch}"),
-        // Names of sections become names of maps, so that they carry the probe's word.
+        // Name of the probe, which the names of data sections contain: libbpf names a map after each section, and `bpftool` shows it.
         format!("-DPROBE=\"{word}\""),
         format!("-I{}", out.display()),
         "-Wall".into(),

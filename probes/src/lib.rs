@@ -6,11 +6,11 @@ pub mod time_edges;
 /// A BPF object file in its two builds.
 #[derive(Debug)]
 pub struct Object {
-    /// The probe's word: file, metric label, status.
+    /// Name of the probe: that of its file, its metric label and its status.
     pub word: &'static str,
-    /// For kernels with BTF of the module that has the hooks.
+    /// Build for kernels with BTF of the module that has the hooks.
     pub btf: &'static [u8],
-    /// For kernels without: raw tracepoints and kprobes; `None` where that build makes no sense.
+    /// Build for kernels without that BTF: raw tracepoints and kprobes. `None` where that build makes no sense.
     pub raw: Option<&'static [u8]>,
 }
 

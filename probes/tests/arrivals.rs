@@ -31,7 +31,8 @@ fn one_more_than_it_holds_keeps_the_time_of_the_last_but_one() {
     assert_eq!(ring.matching(10_000), Some(RING as u64));
 }
 
-/// The kernel skipped the program at a connection's end, and gives its memory to another connection with sequence numbers of its own.
+/// Arrivals of a closed connection stay in its ring if the kernel skipped the BPF program at its end. Another connection then gets the
+/// memory of its socket, with other sequence numbers, and must match its own arrivals alone.
 #[test]
 fn what_another_connection_left_is_not_taken_for_its_own() {
     for start in [0, 1 << 20, 1 << 30, (1 << 31) + 100, 3 << 30, LAST - 100] {

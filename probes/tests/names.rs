@@ -37,8 +37,8 @@ fn programs_and_maps_carry_their_probes_word() {
             assert!(seen.insert(name.clone()), "two programs are called {name}");
         }
         for name in maps {
-            // libbpf makes these, one for each data section: `nfsd.bss`, and under the section's own name, which it
-            // cuts for the kernel, `.data.nfsd_slow_want`.
+            // Maps of data sections have names from libbpf: `nfsd.bss`, and for named sections the section's name, cut to the kernel's
+            // limit: `.data.nfsd_slow_want`.
             let section = [".data.", ".rodata.", ".bss."]
                 .iter()
                 .find_map(|s| name.strip_prefix(s));

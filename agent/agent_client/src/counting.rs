@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Limit of operations without a row: if more than one in `ROOM` finds no room in the kernel's table, the seconds are left out.
+/// Largest share of operations without a row, as its inverse: an interval is left out if the kernel's table had no row for more than one in
+/// `ROOM` of its operations.
 const ROOM: u64 = 10;
 const TOO_MANY: &str = "operations were of more files than the kernel's table has rows";
 
@@ -166,7 +167,7 @@ fn listen(mut lines: Lines<Query>, take: impl Fn(&Interval) -> bool) -> anyhow::
     }
 }
 
-/// Returns true if few enough of all operations found no room.
+/// Returns true if the kernel's table had no row for at most one in `ROOM` of the operations.
 fn fits(without_room: u64, all: u64) -> bool {
     without_room.saturating_mul(ROOM) <= all
 }
@@ -180,7 +181,7 @@ fn take(heard: &mut Heard, interval: &Interval) -> bool {
         if by_file {
             heard.ended = Some(TOO_MANY.to_owned());
         }
-        // Counting by file ends here. Then the table has room again, and the next seconds of the other stream are whole.
+        // Counting by file ends here. That frees rows of the table, so the next intervals of the other stream are complete.
         return !by_file;
     }
     let counted = &mut heard.counted;

@@ -266,7 +266,7 @@ impl<R: Read> Answer<R> {
         self.status.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Text about an answer that is not the page.
+    /// Error text for a response that is not the requested page.
     pub fn refusal(self) -> String {
         let (code, status) = (self.code(), self.status);
         let mut why = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    /// An agent that sends a blank again and again is silent at no read, so only a limit of the whole answer ends the call.
+    /// Timeouts of single reads never fire while an agent sends a byte now and then. Only the deadline of the whole response ends the call.
     #[test]
     fn an_answer_that_drips_ends_at_its_deadline() {
         for head in ["", "HTTP/1.0 200 OK\r\n\r\n"] {
@@ -375,7 +375,7 @@ mod tests {
             std::thread::spawn(move || {
                 let (mut to, _) = agent.accept().unwrap();
                 let mut sent = to.write_all(head.as_bytes());
-                // An agent of a hundred seconds: without a deadline the test fails by its time.
+                // The agent sends bytes for a hundred seconds: without a deadline the call outlasts the limit of the test.
                 for _ in 0..1000 {
                     std::thread::sleep(Duration::from_millis(100));
                     sent = sent.and_then(|()| to.write_all(b" "));

@@ -16,13 +16,13 @@ use std::time::Duration;
 /// Longest reason of a refusal that is read.
 const MAX_REASON: u64 = 64 << 10;
 
-/// A query whose answer is a stream of lines.
+/// Query of an endpoint whose response is a stream of lines.
 pub trait Listens: QueryString {
     /// A line of the stream.
     type Line: DeserializeOwned;
     /// Path of the endpoint.
     const PATH: &'static str;
-    /// End of a sentence: the agent does not ...
+    /// Verb phrase after "the agent does not", for the error about an agent without the endpoint.
     const DOES: &'static str;
     /// Time without a line after which an agent counts as gone.
     const SILENCE: Duration;
@@ -64,7 +64,7 @@ pub struct Lines<Q> {
 }
 
 impl<Q: Listens> Lines<Q> {
-    /// Takes an answer whose header has been read.
+    /// Reads the lines of a response whose header has been read already.
     ///
     /// # Errors
     /// When the agent refuses, with its reason.

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 const CLIENTS: &str = "/proc/fs/nfsd/clients";
-/// Interval of the looks. Clients with a shared name live for some tenths of a second at a time.
+/// Sampling interval. Clients with a shared name live for some tenths of a second at a time.
 const INTERVAL: Duration = Duration::from_millis(200);
-/// Most clients of a look, because the file of each is read.
+/// Limit of clients per sample, because the file of each is read.
 const MOST_CLIENTS: usize = 200;
 /// Most names that are followed.
 const MOST_NAMES: usize = 1000;

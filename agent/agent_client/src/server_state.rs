@@ -110,11 +110,11 @@ mod tests {
                 "a client of NFSv4 waits for a lock on inode 401 of device fd:01 (bytes 10 to 19), which a client of NFSv3 holds",
             ]
         );
-        // `before` lacks the first lock, so only the second one was waited for at both looks.
+        // `before` lacks the first lock, so only the second one was waited for in both samples.
         let mut before = state.clone();
         before.waits.as_mut().unwrap().remove(0);
         assert_eq!(state.clone().still(&before).outstanding().len(), 1);
-        // A look that failed before proves nothing of either lock.
+        // Without an earlier sample neither lock is known to have been waited for twice.
         before.waits = None;
         assert_eq!(state.still(&before).waits, None);
     }

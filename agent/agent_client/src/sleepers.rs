@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Looks in a window, enough to find most of the sleeps.
+/// Samples per window, enough to find most of the sleeps.
 const LOOKS: u32 = 20;
 /// Value of the label `wait` for a wait without a name.
 const OTHER_WAIT: &str = "lock";
@@ -91,7 +91,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Looks if a look is due.
+    /// Takes a sample if one is due.
     pub fn take(&mut self, source: &mut dyn Source) {
         if self.wait().is_zero() {
             self.next = Instant::now() + pause(self.length, self.seen.sleeps.looks);
@@ -99,7 +99,7 @@ impl Own {
         }
     }
 
-    /// Time until the next look.
+    /// Time until the next sample.
     pub fn wait(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -149,13 +149,13 @@ impl Sleepers {
     }
 }
 
-/// Mean time between looks: the first one is after the beginning of the window, and the last one before its end.
+/// Mean time between samples. The first sample is after the beginning of the window, and the last one before its end.
 fn interval(length: Duration) -> Duration {
     (length / (LOOKS + 1)).max(http::FRESH)
 }
 
-/// Time until the next look. Looks at equal distances would see a periodic load at the same moment of its period. Each pause therefore is
-/// another part of the [`interval`], three to five quarters, by multiples of the golden ratio, which never repeat.
+/// Time until the next sample. Samples at equal distances would see a periodic load at the same moment of its period. Each pause therefore
+/// is another part of the [`interval`], three to five quarters, by multiples of the golden ratio, which never repeat.
 fn pause(length: Duration, looks: u32) -> Duration {
     let part = 0.75 + (f64::from(looks) * 0.618_034).fract() / 2.0;
     interval(length).mul_f64(part).max(http::FRESH)

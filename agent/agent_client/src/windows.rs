@@ -393,7 +393,7 @@ mod tests {
         );
         stream.look_at_sleepers(length);
         stream.next_event();
-        // Seven looks have an interval of 0.3 s; an interval of one second would allow two.
+        // Seven samples have an interval of 0.3 s; an interval of one second would allow two.
         assert!(asked.load(Ordering::Relaxed) > 4, "{asked:?}");
     }
 

@@ -144,7 +144,8 @@ impl Row {
         }
     }
 
-    /// Adds the path of the file, or the reason why it has none. `None` stands for a file that other files came before.
+    /// Adds the path of the file, or the reason why it has none. `None` stands for a file that was not looked up, because other files of
+    /// the interval took more time.
     pub fn named(mut self, path: Option<&FilePath>) -> Row {
         match path {
             Some(FilePath::Is(path)) => self.path = Some(path.as_ref().to_owned()),

@@ -14,7 +14,7 @@ pub const MOST_ROWS: usize = 1000;
 /// Default interval of an answer.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// Most filters; then the most bytes of all their values.
+/// Limits of a query: the number of filters, and the bytes of all their values together.
 const MOST_FILTERS: usize = 16;
 const MOST_BYTES: usize = 1024;
 
@@ -27,7 +27,7 @@ const VERSIONS: [&str; 5] = ["3", "4.0", "4.1", "4.2", "4"];
 pub struct Filter {
     /// Dimension of the value.
     pub dimension: Dimension,
-    /// Value as a row has it. A file may also have its export and a colon before it.
+    /// Value in the form that rows have, or the name of a client or user. A file may have its export and a colon in front.
     pub value: String,
 }
 
@@ -84,7 +84,8 @@ fn is_name(value: &str) -> bool {
     value.bytes().all(plain) && value.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
-/// Checks a value: as rows have it, or a name.
+/// Validates a filter's value, and returns it in the form that rows have. Names of clients and users pass unchanged: `Query::resolved`
+/// replaces them later.
 fn checked(dimension: Dimension, value: &str) -> Result<String, String> {
     if value.is_empty() || value.contains('\u{fffd}') || value.contains(char::is_control) {
         return Err(format!("`{value}` is no value"));

@@ -1,18 +1,18 @@
 //! Queries of URLs: the text behind the question mark.
 
-/// A value that a query expresses. Clients write it, and an agent reads it.
+/// A value that the query of a URL encodes. Clients write the query, and the agent parses it.
 pub trait QueryString: Sized {
-    /// Reads a query as it came, still percent-encoded.
+    /// Parses a query that is still percent-encoded.
     ///
     /// # Errors
     /// When a parameter is wrong; the error names it and the right form.
     fn from_query(query: &str) -> Result<Self, String>;
 
-    /// Query that [`from_query`](QueryString::from_query) reads as this value. Equal values have the same text.
+    /// Encodes this value so that [`from_query`](QueryString::from_query) returns it. Equal values have the same text.
     fn to_query(&self) -> String;
 }
 
-/// Query of an address without parameters: it ignores all text.
+/// Query of an endpoint without parameters: any text is accepted and ignored.
 impl QueryString for () {
     fn from_query(_: &str) -> Result<(), String> {
         Ok(())

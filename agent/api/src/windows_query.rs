@@ -54,7 +54,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Parses the value of `since` in a query; `None` if it is none.
+    /// Parses the value of `since` in a query; `None` if the text is malformed.
     pub fn parse(text: &str) -> Option<Seen> {
         let (agent, window) = text.split_once('.')?;
         Some(Seen {

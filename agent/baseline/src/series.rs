@@ -48,7 +48,7 @@ impl Cell {
                     sum,
                 },
             ) if h.scheme == *scheme => h.add(counts, *sum),
-            // From here on another version of the agent recorded.
+            // Windows of another version of the agent have another bucket scheme. Both are converted to a common scheme, if there is one.
             (Cell::Histogram(h), Sample::Histogram { scheme, .. })
                 if h.scheme.common(scheme).is_some() =>
             {
@@ -62,7 +62,7 @@ impl Cell {
     }
 }
 
-/// A stretch of time that no window covers.
+/// A period that no window covers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gap {
     /// Begin in milliseconds since 1970 (UTC).
@@ -405,7 +405,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    /// Windows of a WRITE in these schemes, with a value on each side of 1 ms.
+    /// Recording of WRITEs: a window for each of these bucket schemes, with a value on each side of 1 ms.
     fn recorded(schemes: &[Scheme]) -> SeriesSet {
         let metadata = Metadata {
             name: "old".into(),
@@ -445,7 +445,7 @@ mod tests {
             (vec![old; 3], old),
             (vec![old, new], old),
             (vec![new, old], old),
-            // Two windows are merged into one here: an old one and a new one.
+            // Merged windows: each pair of neighbours, one with the older bucket scheme and one with the newer, becomes one window.
             ([old, new].repeat(MAX_WINDOWS), old),
             ([new, old].repeat(MAX_WINDOWS), old),
         ] {

@@ -307,8 +307,8 @@ pub fn cpus_are_busy(b: &Breakdown) -> bool {
     b.cpu_idle.is_some_and(|idle| idle < BUSY_CPU_IDLE)
 }
 
-/// Returns true if operations wait for a CPU for a good part of residence. A request's wait for a thread may be a wait for a CPU, too,
-/// which is not known.
+/// Returns true if operations wait for a CPU for at least `BEGIN_SHARE` of residence. A request's wait for a thread may be a wait for a
+/// CPU, too, which is not known.
 pub fn waits_much_for_cpu(b: &Breakdown) -> bool {
     let runqueue = b.phases.and_then(|p| p.runqueue).unwrap_or(0.0);
     part(runqueue, b.residence) >= BEGIN_SHARE

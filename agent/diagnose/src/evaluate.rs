@@ -342,7 +342,7 @@ fn too_little_load(b: &Breakdown) -> String {
     )
 }
 
-/// True if operations themselves have a good part of the waits for a CPU.
+/// True if waits for a CPU within operations are at least `MIN_BESIDE_SHARE` of residence.
 fn waits_in_operations(b: &Breakdown) -> bool {
     let runqueue = b.phases.and_then(|p| p.runqueue);
     part(runqueue.unwrap_or(0.0), b.residence) >= MIN_BESIDE_SHARE

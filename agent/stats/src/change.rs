@@ -15,7 +15,7 @@ const STEPS: u32 = 30;
 /// Halvings of the step from the widest significant interval to the next one.
 const BISECTIONS: usize = 25;
 
-/// After divided by before.
+/// Ratio of a quantity after a change to the quantity before it, with the test of that ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Change {
     /// The ratio with its 95 % interval.

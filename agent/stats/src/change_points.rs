@@ -135,10 +135,10 @@ fn means(values: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The position, within a batch of this one, at which the values fit the two levels best.
+/// Position of the first value after the change, at most one batch from `at`: the one at which the values fit the two levels best.
 fn place_of(values: &[f64], at: usize, size: usize, before: f64, after: f64) -> usize {
     let (from, to) = (at - size, (at + size).min(values.len()));
-    // How much better each value fits the level before than the one after.
+    // Sum over the values: the squared distance from the level after less that from the level before.
     let mut sum = 0.0f64;
     let mut best = (0.0, from);
     for (i, v) in values[from..to].iter().enumerate() {
@@ -165,8 +165,8 @@ fn best_split(batches: &[f64], ends: &[usize]) -> Option<(usize, f64)> {
     Some((at, q / long_run.max(LEAST_LONG_RUN)))
 }
 
-/// The batches in another order within each stretch between `ends`: one that would have been taken for uncorrelated, too, because the
-/// series itself was chosen by that.
+/// Batches in a random order within each segment between `ends`. The order must count as uncorrelated, because batches of the series were
+/// chosen by that criterion.
 fn permuted(batches: &[f64], ends: &[usize], random: &mut SmallRng) -> Vec<f64> {
     let mut shuffled = batches.to_vec();
     for _ in 0..MOST_ORDERS {

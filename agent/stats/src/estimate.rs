@@ -7,8 +7,8 @@ use crate::tail::Tail;
 /// Least number of windows, from which their variation can be estimated.
 pub const MIN_WINDOWS: usize = 10;
 
-/// Least number of independent stretches for a verdict. With fewer, their variation is hardly known, and an interval that holds is too wide
-/// to be of use. See [`Estimate::is_known`].
+/// Least number of independent windows (`stretches`) for a verdict. With fewer, their variation is hardly known, and an interval that holds
+/// is too wide to be of use. See [`Estimate::is_known`].
 pub const MIN_STRETCHES: f64 = 3.0;
 
 /// A value with its standard error.
@@ -20,8 +20,8 @@ pub struct Estimate {
     pub dof: f64,
     /// Number of independent windows with the same precision: correlated windows count as fewer.
     pub stretches: f64,
-    /// Independent stretches for the lower end alone. A higher quantile is not below the median, so the lower end of the p99 of two slow
-    /// windows is known from all windows.
+    /// Number of independent windows behind the lower end of the interval alone. For a high quantile it can exceed `stretches`: the
+    /// quantile is not below the median, which every window shows.
     pub(crate) stretches_below: f64,
     /// Precision of the values beyond a quantile, if this is one.
     pub tail: Option<Tail>,
@@ -87,12 +87,12 @@ impl Estimate {
         }
     }
 
-    /// Returns true if there are enough independent stretches for a verdict.
+    /// Returns true if there are enough independent windows for a verdict.
     pub fn is_known(&self) -> bool {
         self.stretches >= MIN_STRETCHES
     }
 
-    /// Returns true if there are enough independent stretches for a verdict that rests on the lower end of the interval.
+    /// Returns true if there are enough independent windows for a verdict that rests on the lower end of the interval.
     pub fn is_known_from_below(&self) -> bool {
         self.stretches_below >= MIN_STRETCHES
     }

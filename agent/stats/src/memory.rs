@@ -1,16 +1,16 @@
 //! Memory of a series: windows that are far apart resemble each other.
 //!
-//! An interval of a series rests on stretches of it that are independent of each other. In a series with long memory there are none: the
-//! longer its stretches are, the longer are the waves that they have in common (J. Beran, Statistics for Long-Memory Processes, 1994).
-//! What follows one level for a while and then another looks the same.
+//! An interval of a series rests on parts of it that are independent of each other. In a series with long memory there are none: the longer
+//! its parts are, the longer are the waves that they have in common (J. Beran, Statistics for Long-Memory Processes, 1994). A series that
+//! keeps one level for a while and then another looks the same.
 
 use crate::autocorrelation::bias_corrected;
 
-/// Closest to 1 that the correlation of neighbours is taken to be.
+/// Upper limit of the estimated correlation of neighbours.
 const MAX_AUTOCORRELATION: f64 = 0.97;
-/// Lags that are looked at, at most: each counts less than the one before it.
+/// Most lags of the test: each has less weight than the one before it.
 const LAGS: usize = 256;
-/// Rounding, relative to the value of a window: what is less is no difference.
+/// Rounding error, relative to the value of a window: a smaller difference counts as none.
 const ROUNDING: f64 = 1e-9;
 /// Least variance of the score, for correlations close to 1.
 const MIN_VARIANCE: f64 = 0.02;
@@ -22,16 +22,16 @@ const SHORT: f64 = 1.28;
 const LONG: f64 = 2.33;
 /// Least number of windows of a test. The score of fewer is not yet normal: 10 % of autoregressions of 0.6 exceed [`LONG`] in 10 windows.
 pub const MIN_WINDOWS_OF_TEST: usize = 50;
-/// Separate spells above the mean below which a measurement never ends: with fewer, one more would change the mean.
+/// Least number of separate runs of windows above the mean for a measurement that may end: with fewer, one more run would change the mean.
 pub const MIN_RISES_TO_STOP: f64 = 20.0;
 
-/// How much of a series is explained by neighbours that resemble each other.
+/// Memory of a series: what the correlation of neighbouring windows does not explain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Memory {
     /// Standard errors by which distant windows resemble each other more than neighbours explain; `None` with fewer than
     /// [`MIN_WINDOWS_OF_TEST`] windows.
     score: Option<f64>,
-    /// Spells of equal size that would tell as much as those above the mean.
+    /// Effective number of runs of windows above the mean: the number of runs of equal size with the same precision.
     pub rises: f64,
 }
 
@@ -111,7 +111,8 @@ fn score(z: &[f64]) -> f64 {
     sum * (n / variance.max(MIN_VARIANCE)).sqrt()
 }
 
-/// Spells of equal size that would tell as much as the runs of windows above the mean: a spell far larger than the others tells of itself.
+/// Effective number of runs of windows above the mean: the squared sum of their sizes over the sum of their squares. A run far larger than
+/// the others counts nearly alone.
 fn rises(z: &[f64]) -> f64 {
     let mean = z.iter().sum::<f64>() / z.len() as f64;
     let runs = z.chunk_by(|a, b| (*a > mean) == (*b > mean));
@@ -167,7 +168,7 @@ mod tests {
         assert!(memory.is_tested() && memory.is_long(), "{memory:?}");
     }
 
-    /// A level that lasts, as two halves of a recording have it, is nothing that neighbours explain.
+    /// A step halfway through a recording is a long memory: no correlation of neighbours explains it.
     #[test]
     fn a_step_is_a_long_memory() {
         let noise = |i: usize| (i * 7919 % 101) as f64 / 101.0;

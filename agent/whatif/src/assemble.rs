@@ -59,10 +59,11 @@ pub(crate) fn logs(m: &Measured) -> Vec<Log> {
     all
 }
 
-/// Part of execution that waits for disks, from which on it matters how many requests these serve at once.
+/// Part of execution in waits for disks, from which on it matters how many requests the disks serve at once.
 const DISK_MATTERS: f64 = 0.1;
 
-/// Returns true if requests wait for disks so much that it matters how many of them these serve at once.
+/// Returns true if waits for disks are at least `DISK_MATTERS` of execution, so that the number of requests that the disks serve at once
+/// matters.
 pub(crate) fn disk_decides(m: &Measured) -> bool {
     m.per_request(|k| k.disk) >= DISK_MATTERS * m.per_request(|k| k.mean)
 }

@@ -227,7 +227,8 @@ pub(crate) fn with(
     })
 }
 
-/// The time in the server where nothing but the number of threads grows: that shortens the wait for a thread, and nothing else.
+/// Bounds the time in the server from below if only the number of threads grows, because more threads shorten nothing but the wait for a
+/// thread.
 fn at_least_in_threads(m: &Measured, change: &Change, p: Predicted) -> Predicted {
     let more = change.part() == Some(Part::Threads)
         && change.threads.is_some_and(|n| n as usize >= m.threads());
@@ -271,8 +272,8 @@ pub(crate) fn log_seconds(m: &Measured, change: &Change) -> Option<f64> {
         .or(change.disk_seconds.filter(with_disks))
 }
 
-/// Outcome of the likeliest variant under the assumption that clients pause for as long as the window cannot tell from no pause at all.
-/// Behind too few threads such a pause is next to nothing of the time between two requests, and with enough threads it can be most of it.
+/// Outcome of the likeliest variant with the longest pauses of clients that the window cannot distinguish from none. With too few threads
+/// such a pause is a negligible part of the time between two requests, and with enough threads it can be most of that time.
 fn unseen_pauses(
     m: &Measured,
     variants: &[Variant],

@@ -16,9 +16,9 @@ const MUCH_FASTER: f64 = 2.0;
 const MIN_PART: f64 = 0.05;
 /// Largest number of nfsd threads that is recommended.
 const MAX_THREADS: usize = 1024;
-/// A number of threads is enough if the best one gains no more than this over it.
+/// Least factor between the gains of two steps of the search for threads or clients: a smaller factor ends the search.
 const ENOUGH: f64 = 1.05;
-/// Least gain that counts as one.
+/// Least gain of a change that is recommended.
 pub const MIN_GAIN: f64 = 1.1;
 
 /// A change and its gain.
@@ -91,7 +91,7 @@ pub fn plausible(w: &Window) -> Result<Vec<Plausible>, Refusal> {
         };
         match predict(change) {
             Ok(prediction) => all.push(gain(prediction)),
-            // Nothing tells which disk has the log: the other changes are known all the same.
+            // The disk that has the log is not known, so a change of disks is not predicted. Other changes are.
             Err(Refusal::SharedDisks(_)) => {}
             Err(e) => return Err(e),
         }

@@ -108,13 +108,13 @@ impl Line<'_> {
         say("drift", text);
     }
 
-    /// Returns true if there are enough windows with a value for a test of such a course. A warm-up needs a value in each window.
+    /// Returns true if there are enough windows with a value for a test of this trend. A warm-up needs a value in each window.
     pub(super) fn shows(&self, course: &str) -> bool {
         let values = self.logarithms(0).len();
         values >= FEWEST && (course != WARM_UP || values == self.y.len())
     }
 
-    /// Course that is not steady: a warm-up, a ramp or a step.
+    /// Name of the trend: a warm-up, a ramp or a step. `None` if the quantity is steady.
     pub(super) fn unsteady(&self) -> Option<&'static str> {
         if self.warm_up().is_some() {
             return Some(WARM_UP);
@@ -307,7 +307,7 @@ mod tests {
         all
     }
 
-    /// A name, a trend over the time from 0 to 1, and the words of its caveat.
+    /// Name of a trend, the trend over the time from 0 to 1, and words of its caveat.
     type Told<'a> = (&'a str, &'a dyn Fn(f64) -> f64, &'a str);
 
     /// Each trend is reported as itself in 90 of 100 series, and a steady series has none in as many.

@@ -97,7 +97,8 @@ const DURABLE: [&str; 3] = ["log", "disk", "throttle"];
 /// Share of the change from which on a longer mean in these phases is the price of durability.
 const MOST: f64 = 0.5;
 
-/// A change of an operation, or of the requests and waits that it is most of, where its latency has a course on one side alone.
+/// Withdraws the verdict about a change of latency if the operation with the most time has a trend on one side alone. The verdicts about
+/// all requests of its version and about waits for logs are withdrawn, too.
 pub(super) fn by_course(row: &mut Row, courses: &[OneSided]) {
     let concerns = |course: &&OneSided| {
         let [longest, name] = &course.op;

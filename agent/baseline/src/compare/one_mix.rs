@@ -4,23 +4,25 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 
-/// Share of the time up to which operations may be missing in a recording. If more is missing, the mean at one mix is not known.
+/// Largest share of the time of operations that may belong to operations without a measurement in a recording. Beyond it the mean at one
+/// mix is not known.
 const MISSING: f64 = 0.005;
 
 /// A mix of the operations of one version.
 #[derive(Debug)]
 pub(super) struct OneMix {
     pub version: String,
-    /// Operations of each name per request, and about how many seconds they take.
+    /// Operations of each name per request, and their approximate seconds per request.
     pub per_request: BTreeMap<String, [f64; 2]>,
 }
 
 impl OneMix {
-    /// Per window of a recording: seconds that its requests would have taken with this mix, and their number. `None` if the recording lacks
-    /// an operation that matters.
+    /// Returns for each window of a recording the seconds that its requests would have taken with this mix, and the number of requests.
+    /// `None` if the recording lacks an operation that matters.
     ///
-    /// The ratio of both sums is the mean over all windows of each operation, weighted with the mix, beside what requests take outside
-    /// their operations. The residual of a window is that of the ratio of each operation, weighted alike (delta method).
+    /// The ratio of both sums is the mean of a request at this mix: the mean time of each operation, weighted with the mix, and the time
+    /// outside operations. The residual of a window is the sum of the residuals of the operations' means with the same weights (delta
+    /// method).
     pub(super) fn of(&self, c: &SeriesSet) -> Option<(Vec<f64>, Vec<f64>)> {
         let requests = c.histograms(&f::RPC_DURATION, |[v]| v == self.version)?;
         let n = requests.count();

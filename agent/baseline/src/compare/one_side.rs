@@ -1,4 +1,5 @@
-//! Courses of one side alone: a warm-up, a ramp or a step that the other side has not. A server that is not steady is no other server.
+//! Trends of one side alone: a warm-up, a ramp or a step that the recordings of the other side do not have. A recording that is not steady
+//! does not show that the server became another one.
 
 use crate::compare::course::{DAY, Line, latency};
 use crate::compare::sides::Sides;
@@ -6,17 +7,17 @@ use crate::series::SeriesSet;
 use nfscope_model::family as f;
 use std::collections::BTreeMap;
 
-/// An operation whose latency has a course on one side alone.
+/// An operation whose latency has a trend on one side alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OneSided {
     /// Version and name.
     pub op: [String; 2],
-    /// Which side, and what it is.
+    /// Text that names the side and its trend.
     pub why: String,
 }
 
-/// The operations with the most time on each side, where most recordings of one side have a warm-up, a ramp or a step of it, and at least
-/// half of the other are known to have none.
+/// Operations whose latency has a trend on one side alone, among those with the most time on each side. Most recordings of that side have
+/// the trend, and at least half of the other side are known to have none.
 pub(super) fn find(sides: &Sides) -> Vec<OneSided> {
     let (before, after) = (sides.before, sides.after);
     let mut ops: Vec<_> = [before, after].into_iter().filter_map(longest).collect();
@@ -43,7 +44,7 @@ fn longest(side: &[SeriesSet]) -> Option<[String; 2]> {
     Some(most.0)
 }
 
-/// Course of an operation that most recordings of a side have: that of the first of them.
+/// Trend of an operation if most recordings of a side have one: that of the first of these recordings.
 fn course(side: &[SeriesSet], op: &[String; 2]) -> Option<&'static str> {
     let unsteady = |c| judge(c, op, |line| line.unsteady()).flatten();
     let unsteady: Vec<_> = side.iter().filter_map(unsteady).collect();
@@ -51,7 +52,7 @@ fn course(side: &[SeriesSet], op: &[String; 2]) -> Option<&'static str> {
     unsteady.into_iter().next().filter(|_| is_most)
 }
 
-/// Returns true if at least half of the recordings of a side could show this course of an operation, and have none.
+/// Returns true if at least half of the recordings of a side have enough windows to show this trend of an operation, and have no trend.
 fn is_steady(side: &[SeriesSet], op: &[String; 2], course: &str) -> bool {
     let steady = side.iter().filter(|c| {
         judge(c, op, |line| {

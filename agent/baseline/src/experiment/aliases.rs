@@ -27,7 +27,8 @@ pub(super) fn causes(design: &Design, of: Word, is_large: impl Fn(Word) -> bool)
     let main = of.order() == 1;
     let plausible = |w: &Word| match w.order() {
         1 => true,
-        // Beside a factor itself an interaction is plausible only with all of its factors; among interactions, with any.
+        // An interaction is a plausible alias of a main effect only if all of its factors are large. As an alias of another interaction, a
+        // product of two factors is plausible if either factor is large.
         2 if !main => large(*w) > 0,
         order => large(*w) == order,
     };

@@ -13,7 +13,7 @@ use nfscope_text::units::many;
 
 /// Largest corrected p value of an effect that is found.
 const LEVEL: f64 = 0.05;
-/// Least number of factors of an effect that counts as none if a combination has no run.
+/// Number of factors from which on an effect is taken for zero if combinations without a run leave it without an estimate.
 const LONG: u32 = 3;
 
 /// Analyses every response of the runs of a plan. Holm's correction is for the effects on all responses.

@@ -141,7 +141,7 @@ pub struct TermResult {
     pub part: f64,
     /// Corrected p value.
     pub p: Option<f64>,
-    /// True if there is evidence of it.
+    /// True if there is evidence of an effect of this factor or interaction.
     pub found: bool,
 }
 
@@ -171,7 +171,7 @@ pub struct CurvatureResult {
     pub interval: Option<[f64; 2]>,
     /// Part of the variation that it explains.
     pub part: f64,
-    /// P value of a test of its own.
+    /// P value of the test for curvature, without a correction for the tests of effects.
     pub p: Option<f64>,
     /// True if effects are not linear between the levels.
     pub found: bool,

@@ -63,7 +63,7 @@ pub struct TableRow {
     pub interval: Option<[f64; 2]>,
     /// Corrected p value of a difference beyond 2 %.
     pub p: Option<f64>,
-    /// True if there is evidence of such a difference.
+    /// True if there is evidence of a difference beyond 2 %, by the corrected p value.
     pub found: bool,
     /// Smallest ratio above 1 that this number of rounds finds in four of five campaigns; `None` unless nothing was found.
     pub finds: Option<f64>,

@@ -132,7 +132,7 @@ fn the_client_that_fills_a_disk_is_named() {
         two.contains("2 of 3 clients (10.0.0.1, 10.0.0.2), 48 % to 50 % each, have 98 % of the"),
         "{two}"
     );
-    // All alike, or only one writes: no name helps.
+    // Cases in which no client is named: equal clients, and a single writer.
     for none in [
         text([33.0, 33.0, 34.0]),
         text([100.0, 0.0, 0.0]),
@@ -169,7 +169,7 @@ fn clients_that_read_slowly_together_are_named_together() {
         all.contains("of the time of sending replies 5 clients have 20 % each"),
         "{all}"
     );
-    // The first of four alike has a quarter, by a hair.
+    // Four nearly equal clients: the first one has slightly more than a quarter.
     let four = text(&[5.01, 5.0, 5.0, 5.0]);
     assert!(four.contains("4 clients have 25 % each"), "{four}");
     assert!(!four.contains("is spent on 10.0.0.0"), "{four}");

@@ -22,9 +22,9 @@ const COMPOUND_FRAME_OPS: [&str; 7] = [
     "savefh",
     "restorefh",
 ];
-/// Queries are worth an advice from this part of all on.
+/// Least part of all queries for which there is advice about a kind of query.
 const ADVISED_PART: f64 = 0.25;
-/// The evidence names so many kinds of queries.
+/// Limit of the kinds of queries that the evidence names.
 const NAMED_QUERIES: usize = 3;
 
 /// Numbers of metadata queries and tiny READs.
@@ -119,7 +119,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Advice about those queries that are a good part of all.
+/// Advice about each kind of query that is at least `ADVISED_PART` of all queries.
 fn advice(queries: &Queries, metadata_only: bool) -> Vec<String> {
     let much = |n: f64| part(n, queries.total()) >= ADVISED_PART;
     let mut all = Vec::new();
@@ -141,7 +141,7 @@ fn advice(queries: &Queries, metadata_only: bool) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// A client of NFSv4 that mostly walks paths, as windows tell.
+/// A client of NFSv4 whose requests mostly walk paths, by the counts of the window.
 fn walks_mostly(b: &Breakdown, active: bool) -> Option<Mostly> {
     let clients = b.clients.iter().filter_map(|c| {
         let of_requests = part(c.walks, c.requests?).min(1.0);

@@ -26,7 +26,7 @@ pub const IN_OTHER_WAITS: &str =
 /// Least share of the queue that is evidence.
 pub const MIN_QUEUE_SHARE: f64 = 0.01;
 
-/// A client stands out that has so much more of the operations than it would have if all clients were alike.
+/// Excess of a client's part of the operations over an equal part of all clients, from which on the client stands out.
 const STANDS_OUT: f64 = 0.25;
 
 /// Ratio to the mean from which on the longest request is printed beside it.
@@ -105,7 +105,7 @@ pub fn slowest_device(b: &Breakdown) -> Option<Evidence> {
         Some(export) => format!(", which {export} lies on,"),
         None => String::new(),
     };
-    // The mean of a device that stalls now and then is that of a quick one.
+    // A device that stalls now and then has the mean of a fast device, so its longest request is printed, too.
     let longest = long_waits(&disk.requests, 0.0).longest;
     let longest = match longest.is_finite() && longest >= FAR_LONGER * mean {
         true => format!(", {} at most", seconds(longest)),
@@ -171,7 +171,7 @@ pub fn pending(b: &Breakdown) -> Option<Evidence> {
     ))
 }
 
-/// The client that sends most operations, where one stands out among its like.
+/// The client that sends most operations, if it stands out from the other clients.
 pub fn busiest_client(context: &Context) -> Option<Evidence> {
     let b = context.breakdown;
     let (client, part) = b.busiest_client()?;

@@ -76,7 +76,7 @@ pub fn outstanding(b: &Breakdown) -> Vec<String> {
         .collect()
 }
 
-/// A change of the server that takes longer is told.
+/// Time from which on a start, a stop or another number of threads is reported.
 const LONG_CHANGE_SECONDS: f64 = 1.0;
 
 /// Sentences on the server's own state that clients wait for.
@@ -84,7 +84,7 @@ pub fn server_state(b: &Breakdown) -> Vec<String> {
     let grace = (b.in_grace == Some(true)).then(|| IN_GRACE.to_owned());
     let change = b.server_change.filter(|s| *s >= LONG_CHANGE_SECONDS);
     let change = change.map(|s| {
-        // Threads end between two requests. The kernel does not tell whether the change waits for them.
+        // Threads end between two requests. The kernel does not show whether the change waits for them.
         let held = match b.held.is_empty() {
             true => "",
             false => "; threads have requests in hand (nfscope stuck), and a thread ends after its request",

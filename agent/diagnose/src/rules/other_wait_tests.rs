@@ -328,7 +328,7 @@ fn lock_contention_of_few_threads_of_many_is_not_critical() {
     assert_eq!(d.findings[0].severity, Severity::Warning);
 }
 
-/// Windows around the limit must not begin and end a finding by turns.
+/// Windows near the threshold must not make a finding begin and clear again and again.
 #[test]
 fn an_active_finding_stays_until_far_fewer_operations_wait() {
     let waiting = |each| {

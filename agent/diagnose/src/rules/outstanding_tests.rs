@@ -333,7 +333,7 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     assert_eq!(kinds(&d), [""; 0], "{d:#?}");
     assert_ne!(d.verdict, Verdict::Healthy);
     assert!(d.reason.contains("for 2.00 s by now"), "{}", d.reason);
-    // Nothing can be said of what nobody has looked at.
+    // Without a probe of lockd, waits for locks are unknown, and not absent.
     let unseen = judge(without_lockd());
     let why = why_not(&unseen, Kind::RetryLater);
     assert!(why.contains("are not known"), "{why}");
@@ -348,7 +348,7 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
         unseen.unseen.iter().any(|s| s.contains("locks of NFSv3")),
         "{unseen:#?}"
     );
-    // Without the module there is no lockd, and no client that it has told to wait.
+    // Without the module there is no lockd, and so no client that waits for its locks.
     let lockd = |state| {
         let mut s = without_lockd();
         s.probes = vec![ProbeStatus {
@@ -373,7 +373,7 @@ fn a_lock_that_is_waited_for_shortly_is_no_finding_and_yet_not_healthy() {
     assert_eq!(share(&lockd(ProbeState::Unsupported)), None);
 }
 
-/// By its own account, without a probe.
+/// State of the server itself, which the agent reads without a probe.
 #[test]
 fn a_server_in_its_grace_period_or_that_does_not_stop_is_not_healthy() {
     let judged = |grace: f64, change: f64, s: Snapshot| {
@@ -400,10 +400,10 @@ fn a_server_in_its_grace_period_or_that_does_not_stop_is_not_healthy() {
         assert_eq!(stops.verdict, Verdict::Unknown);
         let says = "the server has been starting, stopping or changing its threads for 40.0 s";
         assert!(stops.reason.starts_with(says), "{}", stops.reason);
-        // Without a request in hand nothing tells for what the change waits.
+        // Without a request in hand the cause of the delay is not known.
         assert!(!stops.reason.contains("in hand"), "{}", stops.reason);
     }
-    // Beside a finding it is told as well.
+    // The grace period is reported beside a finding, too.
     let mut slow = Server {
         disk: 20e-3,
         op: "read",

@@ -22,7 +22,7 @@ pub fn all(recalls: &Recalls) -> Vec<Evidence> {
         );
         all.push(evidence(&f::RECALL_SECONDS.info, mean, None, text));
     }
-    // Recalls as old as others become say nothing.
+    // Recalls that are pending for no longer than usual are no evidence.
     let usual = recalls.returned.as_ref().and_then(|h| h.mean());
     if recalls.pending > 0.0 && usual.is_none_or(|usual| recalls.oldest > usual) {
         let text = format!(

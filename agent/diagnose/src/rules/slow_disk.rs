@@ -47,7 +47,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Operations that read, as far as they wait for disks.
+/// Operations whose waits for disks are reads.
 const READS: [&str; 9] = [
     "read",
     "readdir",
@@ -59,7 +59,7 @@ const READS: [&str; 9] = [
     "readlink",
     "open",
 ];
-/// Operations that write.
+/// Operations whose waits for disks are writes.
 const WRITES: [&str; 3] = ["write", "commit", "copy"];
 
 fn advice(context: &Context) -> Vec<String> {
@@ -93,7 +93,7 @@ fn advice(context: &Context) -> Vec<String> {
     all
 }
 
-/// Part of what is read that was in memory not long before, from which on memory is short, and below which it is not.
+/// Parts of the bytes read that the page cache had dropped recently: memory is short above the first, and not short below the second.
 const OFTEN_AGAIN: f64 = 0.5;
 const SELDOM_AGAIN: f64 = 0.1;
 /// Bytes read from the devices for each byte that clients write, from which on there is advice.
@@ -101,7 +101,7 @@ const MUCH_READ: f64 = 0.5;
 /// Least bytes in a window for a ratio.
 const MIN_BYTES: f64 = 1024.0 * 1024.0;
 
-/// The part of what was read that the page cache had dropped not long before; `None` where that is not known, as for the cache of ZFS.
+/// Part of the bytes read that the page cache had dropped recently; `None` if that is not known, as for the cache of ZFS.
 fn read_again(context: &Context) -> Option<f64> {
     let io = context
         .breakdown
@@ -156,7 +156,7 @@ fn bytes_for_writes(context: &Context) -> Option<ForWrites> {
     })
 }
 
-/// How to find who else uses the disks.
+/// Advice on finding the other programs that use the disks.
 fn foreign_advice(context: &Context, does: &str) -> String {
     let how = match context.breakdown.illumos {
         true => {
@@ -181,7 +181,7 @@ fn foreign_writes(context: &Context) -> Option<ExportIo> {
         .filter(|io| io.written > io.read && io.written >= FOREIGN_WRITE * io.nfsd_changed.max(1.0))
 }
 
-/// Whose the requests to the disks are, where they are not nfsd's.
+/// Evidence of other programs whose requests keep the disks busy.
 fn whose(context: &Context) -> Vec<Evidence> {
     let mut all = Vec::new();
     if let Some(io) = foreign_reads(context) {
@@ -231,7 +231,7 @@ fn evidence_for(context: &Context) -> Vec<Evidence> {
         );
         all.push(evidence(&f::BLOCK_BYTES.info, written, None, text));
     }
-    // READs wait behind what others write, too.
+    // READs also wait behind the writes of clients.
     if context
         .breakdown
         .export_io

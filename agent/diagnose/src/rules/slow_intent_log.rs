@@ -20,9 +20,9 @@ const MOSTLY_INDIRECT_RATIO: f64 = 0.5;
 const ASKED_RATIO: f64 = 0.1;
 /// Part of the commits from which on they are mostly of one type.
 const MOSTLY_RATIO: f64 = 0.5;
-/// A smaller part of request time is not told.
+/// Least part of request time that a sentence reports.
 const TOLD_SHARE: f64 = 0.01;
-/// Where fewer of the waits are long, their number is told.
+/// Part of the waits below which the number of long waits is reported.
 const MOSTLY_LONG_RATIO: f64 = 0.9;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -77,7 +77,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Waits for the log in another name, as an addition to a sentence.
+/// End of a sentence about waits that have another name, and whose cause is the log.
 fn behind(context: &Context) -> &'static str {
     let a = context.attribution;
     let is_told = |seconds| context.share(seconds) >= TOLD_SHARE;

@@ -11,9 +11,9 @@ use nfscope_text::units::{many, seconds};
 
 /// Least round trip that points to the network; a shorter one points to the client.
 const LONG_ROUND_TRIP_SECONDS: f64 = 10e-3;
-/// No link is long from here to there.
+/// Round trip below which the link to a client is not long.
 const NEAR_SECONDS: f64 = 1e-3;
-/// A client is named from this part of the time of sending on.
+/// Least part of the time of sending replies for which a client is named.
 const NAMED_SHARE: f64 = 0.25;
 
 pub fn rule(context: &Context) -> RuleResult {
@@ -39,7 +39,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Clients by the part that each has of the time of sending replies, the largest first: not by who is far away.
+/// Clients by their part of the time of sending replies, the largest first. The round trip does not matter here.
 fn by_time<'a>(context: &Context<'a>) -> Vec<(&'a Client, f64)> {
     let clients = &context.breakdown.clients;
     let sent = sum(clients.iter().filter_map(|c| c.reply));
@@ -87,7 +87,7 @@ fn evidence_for(context: &Context, each: f64) -> Vec<Evidence> {
     let by_time = by_time(context);
     let late: Vec<_> = by_time.iter().filter(|(_, s)| *s >= NAMED_SHARE).collect();
     let parts: Vec<_> = by_time.iter().map(|(c, s)| (c.name.as_str(), *s)).collect();
-    // A client is not named alone where others are like it.
+    // A client whose part is similar to that of others is named in a group with them.
     let group = group::leading(&parts).filter(|group| group.names.len() > late.len());
     if let (true, Some((first, share))) = (late.is_empty() || group.is_some(), by_time.first()) {
         let text = match group {

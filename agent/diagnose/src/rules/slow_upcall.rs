@@ -16,17 +16,17 @@ use nfscope_text::units::seconds;
 
 /// Programs that store the clients which may reclaim their state.
 const TRACKER: &str = "nfsdcld or nfsdcltrack";
-/// Least part of the waiting from which on a daemon is named.
+/// Least part of the wait time for which a daemon is named.
 const NAMED_PART: f64 = 0.1;
-/// Questions with a smaller part of the waiting are no evidence.
+/// Least part of the wait time for which a kind of upcall is evidence.
 const TOLD_PART: f64 = 0.01;
-/// Most kinds of answers that are described.
+/// Limit of the kinds of upcalls that are described.
 const NAMED: usize = 3;
 
 pub fn rule(context: &Context) -> RuleResult {
     let (b, attribution) = (context.breakdown, context.attribution);
     let slow = attribution.upcalls_are_slow;
-    // The program `upcall` is one of illumos.
+    // Program `upcall` belongs to the probes of illumos.
     let known = b.rare_known
         && !b.not_attached.contains("upcall")
         && (upcall_seconds(b) == 0.0 || !b.lacks(&f::UPCALL_WAIT.info));
@@ -71,7 +71,7 @@ pub fn rule(context: &Context) -> RuleResult {
     }
 }
 
-/// Daemon behind a kind of answer, and the question that it gets.
+/// Daemon that answers this kind of upcall, and its question in words.
 fn daemon(upcall: &str) -> (&'static str, &'static str) {
     match upcall {
         "client" => ("rpc.mountd", "who a client is"),
@@ -85,7 +85,7 @@ fn daemon(upcall: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Daemons that have a good part of the waiting, the one with most first.
+/// Daemons with at least `NAMED_PART` of the time that threads wait for daemons, the one with the longest wait first.
 fn daemons(b: &Breakdown) -> Vec<&'static str> {
     let all = sum(b.upcalls.iter().map(|u| u.waits.sum));
     let mut by_daemon: Vec<(&str, f64)> = Vec::new();

@@ -14,7 +14,7 @@ use nfscope_model::finding::{Evidence, Kind, Severity};
 /// Least number of COMMITs per unstable WRITE from which on these WRITEs count as synchronous, too.
 const COMMITS_PER_SYNC_WRITE: f64 = 0.5;
 
-/// Shares that are printed alike.
+/// Difference of shares below which slow disks cannot change the printed share.
 const LITTLE_SHARE: f64 = 0.005;
 
 /// Requests that make data durable.
@@ -68,7 +68,7 @@ pub fn rule(context: &Context) -> RuleResult {
     // A kernel without BTF of nfsd does not show the stability of WRITEs.
     let measured = !b.lacks(&f::WRITE.info) && !b.lacks(&f::WRITE_BYTES.info);
     let written = b.ops_named(&["write"]).any(|o| o.count > 0.0);
-    // The share is that of the time without a slow log or disk, which must be told apart.
+    // Time with a slow log or disk is not in the share, so it must be possible to distinguish that time.
     let known = !written || measured && disk_is_known && io_behind_log_is_known(b);
     RuleResult {
         kind: Kind::SmallSyncWrites,

@@ -122,7 +122,8 @@ fn ended_by_themselves(b: &Breakdown) -> bool {
     count(b, &["destroy_clientid"]) >= LONG_PART * count(b, &["exchange_id", "setclientid"])
 }
 
-/// The client whose requests are mostly such ones, among many that work: as operations were counted by client.
+/// The client with the most requests that recover state, if these are most of its requests. It needs operations that were counted by
+/// client.
 fn busy_client(context: &Context) -> Option<(String, Evidence)> {
     let counted = context.observed.clients.as_ref()?;
     let recovers = |c: &ClientOps| c.count(&NEW_LEASE) + c.count(&LOST_STATE);

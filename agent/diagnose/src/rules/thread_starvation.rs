@@ -11,9 +11,9 @@ use nfscope_text::units::{many, seconds};
 
 /// Least part of the threads' time from which on a wait is named beside their number.
 const NAMED_SHARE: f64 = 0.25;
-/// A smaller part of the time is none.
+/// Part of the time without a free thread that counts as none.
 const NEVER: f64 = 0.005;
-/// A longer queue is explained where it is ruled out.
+/// Least part of request time in the queue for which a finding that is ruled out explains the queue.
 const LONG_QUEUE_SHARE: f64 = 0.1;
 
 pub fn rule(context: &Context) -> RuleResult {

@@ -2,7 +2,7 @@
 //! server and the agent's own encoder.
 //!
 //! `fleet serve N [large]` serves N of them until its standard input ends. The first line of its output is JSON: the addresses,
-//! and the operations a second of each. `fleet history N SECONDS STEP BEGIN` prints the counters of so many seconds since BEGIN
+//! and the operations a second of each. `fleet history N SECONDS STEP BEGIN` prints the counters of SECONDS seconds from BEGIN on
 //! (seconds since 1970) as OpenMetrics with times, for `promtool tsdb create-blocks-from`.
 
 #[allow(missing_docs)]

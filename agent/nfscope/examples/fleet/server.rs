@@ -128,7 +128,7 @@ impl Simulated {
         all
     }
 
-    /// All counters after so many seconds.
+    /// All counters after `t` seconds.
     pub fn after(&self, t: f64) -> Snapshot {
         let mut s = Snapshot::new(Duration::from_secs_f64(1000.0 + t));
         s.began = Duration::from_secs(1000);

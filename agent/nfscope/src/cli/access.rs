@@ -8,20 +8,19 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "TLS and passwords")]
 pub struct AccessArgs {
-    /// PEM file with the authority of the certificate that the URL shows, or with that certificate itself [default: authorities that
-    /// this host trusts]
+    /// PEM file with the CA of the server's certificate, or with that certificate itself [default: CAs that this host trusts]
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// SHA-256 fingerprint of the certificate that the URL shows, which is then trusted whatever name and authority it has
+    /// SHA-256 fingerprint of the server's certificate. That certificate is then trusted, whatever its name and its CA
     #[arg(long, value_name = "HEX", conflicts_with = "ca_file")]
     pub fingerprint: Option<Fingerprint>,
-    /// PEM file with a certificate for this command
+    /// PEM file with a client certificate for this command
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub cert_file: Option<PathBuf>,
-    /// PEM file with the key of that certificate
+    /// PEM file with the private key of the client certificate
     #[arg(long, value_name = "FILE", requires = "cert_file")]
     pub key_file: Option<PathBuf>,
-    /// Name to log in with. The password is in --password-file or in the variable NFSCOPE_PASSWORD
+    /// User name for basic authentication. The password is in --password-file or in the variable NFSCOPE_PASSWORD
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// File whose first line is the password

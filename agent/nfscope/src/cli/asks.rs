@@ -52,6 +52,7 @@ impl Command {
             },
             Command::Experiment(args) => match &mut args.command {
                 ExperimentCommand::Record(args) => (&mut args.url, &args.access),
+                ExperimentCommand::Check(args) if !args.dry_run => (&mut args.url, &args.access),
                 ExperimentCommand::Run(args) => (&mut args.url, &args.access),
                 _ => return None,
             },

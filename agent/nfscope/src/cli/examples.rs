@@ -11,15 +11,15 @@ Examples:
   sudo nfscope agent       serve Prometheus metrics at 127.0.0.1:9943/metrics
   nfscope top              live table: rates, latency, phases
   nfscope slow             operations slower than 10 ms, as they happen
-  nfscope stuck            requests that nfsd threads do not finish, now
+  nfscope stuck            requests that are stuck in nfsd threads now
   nfscope diagnose         the causes of request latency, with evidence
   nfscope report r.html    the last hour in one file, for a ticket or a chat
   nfscope path nfs1        on a client: its RPCs to nfs1 and back
   nfscope baseline list    recorded baselines; also record, show, compare
-  nfscope capacity friday  what saturates first, by the baseline `friday`
-  nfscope what-if          what a change would be worth: threads, log, disks
+  nfscope capacity friday  the first limit of the server, from a baseline
+  nfscope what-if          the gain of a change: threads, log, disks
   nfscope workload list    reproducible loads for an NFS client
-  nfscope versions S:/EXP  NFSv3 beside 4.0, 4.1 and 4.2, from a client
+  nfscope versions S:/EXP  NFSv3 compared with 4.0, 4.1 and 4.2, on a client
   nfscope metrics          every metric with its labels and meaning";
 
 const SETTINGS_OF_THE_AGENT: &str = "\
@@ -38,19 +38,20 @@ deploy/nfscope.toml of the sources lists all keys and variables. NFSCOPE_CONFIG
 names another file. An empty variable counts as not set. To switch off a
 setting such as --probe-stats, remove it from the file or the environment.
 
-Served, packed by gzip where the client takes that:
+The agent serves these paths, compressed with gzip for clients that accept it:
 ";
 
 const OF_THE_AGENT: &str = "
-/slow takes min_latency=10ms, op=write,commit, client=192.0.2.7 and limit=1000
-(per second):
+/slow has the parameters min_latency=10ms, op=write,commit, client=192.0.2.7
+and limit=1000 (per second):
   curl -N 'http://127.0.0.1:9943/slow?min_latency=50ms&op=write,commit'
 A line {\"left_out\":N} says that N more operations happened since the last such
 line. A line with N = 0 only keeps the connection alive.
 
-SIGHUP reads the settings, the web configuration and its certificates again. The
-agent applies what it can while it runs: [limits] clients and exports, [log], and
-the whole web configuration. It prints what only a restart applies.
+On SIGHUP the agent reads its settings, the web configuration and the
+certificates again. These changes take effect at once: the web configuration,
+[web] except listen_address, systemd_socket and sandbox, [log], and clients and
+exports of [limits]. The agent prints the changes that need a restart.
 The agent stops on SIGTERM and SIGINT. No probe stays attached when it ends.";
 
 /// Text after the flags of `nfscope agent`, with the endpoints that it serves.
@@ -86,52 +87,55 @@ Examples:
 
 pub(super) const DOCTOR_EXAMPLES: &str = "\
 Exit code:
-  0   nothing is to be changed
-  3   something is to be changed
+  0   no setting has to be changed
+  3   at least one setting has to be changed
   1   no NFS server runs here, or its files cannot be read
 
 Examples:
   sudo nfscope doctor
   sudo nfscope doctor --json | jq '.findings[] | select(.state == \"change\")'
 
-Files of the kernel are read, and nothing is changed. No agent and no load are
-needed. CHANGE is wrong for any load; whether CONSIDER helps depends on the
-load. What cannot be read, without root for example, is `?`.";
+The command reads the configuration from the kernel, and changes nothing. No
+agent and no load are needed. CHANGE marks a setting that is wrong for any
+load. CONSIDER marks a setting whose change helps some loads. `?` marks a
+setting that cannot be read, for example without root.";
 
 pub(super) const MCP_EXAMPLES: &str = "\
 Examples:
-  nfscope mcp --url nfs1       the entry of an assistant's configuration:
+  nfscope mcp --url nfs1       as an entry of an assistant's configuration:
     {\"command\": \"nfscope\", \"args\": [\"mcp\", \"--url\", \"nfs1\"]}
 
-Tools: findings, diagnose, operations, who, stuck, what_if, recordings, compare,
-measured, doctor. Resources: pages of the documentation. Nothing is changed, and
-no probe is attached: without an agent at the URL a tool says so. `doctor` looks
-at the host on which this command runs.
+The tools are findings, diagnose, operations, who, stuck, what_if, recordings,
+compare, measured and doctor. The resources are pages of the documentation. No
+tool changes a setting or attaches a probe. Tools that need an agent say so if
+none answers at the URL. `doctor` checks the host on which this command runs.
 
-The assistant reads names of clients, exports, users and files. Whoever runs it
-sees them.";
+The assistant reads names of clients, exports, users and files. The operator of
+its model can see these names, too.";
 
 pub(super) const DEMO_EXAMPLES: &str = "\
 Examples:
   nfscope demo             the page with a day of a server, in a browser
   nfscope demo diagnose    the causes of its three incidents
-  nfscope demo compare     a slow log device beside a fast one
+  nfscope demo compare     a slow log device compared with a fast one
 
-The page's agent serves to this host alone. `nfscope top --url` and other
-commands can ask it while it runs. Single slow operations and break-downs by
-user and file are not in a recording.";
+Only this host can open the page. `nfscope top --url` and other commands can
+read from the demo's agent while the demo runs. The recording has no single
+slow operations, and no counts by user or file.";
 
 pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
-  nfscope report                          some lines about the last hour
+  nfscope report                          a summary of the last hour, as text
   nfscope report report.html              the page with its data, in one file
   nfscope report --last 1d --anonymise r.html
 
-A browser opens the file from a disk, and it asks nobody for anything. Times
-before the last quarter of an hour need an agent with a history on the disk.
-With --anonymise hosts, clients, exports and volumes have pseudonyms, and each
-sentence is left out: it can have names. Kept are times, numbers, versions,
-names of findings and probes, and the kernel's names of devices.";
+A browser opens the file without a server, and the file loads nothing from the
+network. Times before the last quarter of an hour need an agent with a history
+on the disk.
+With --anonymise, hosts, clients, exports and volumes have pseudonyms.
+Sentences are left out, because they can contain names. The file keeps times,
+numbers, versions, names of findings and probes, and the kernel's names of
+devices.";
 
 pub(super) const TOP_EXAMPLES: &str = "\
 Examples:
@@ -143,20 +147,22 @@ Examples:
   nfscope top --at 03:10 --interval 5m   last night, from the history on the disk
 
 The key ? explains keys, columns and phases. The keys + and - change the length
-of a window. On a wide screen each row has its history. In the panel of clients,
-enter shows one client or export by itself, with all of its operations. The
-kernel counts them while they are on the screen, as with --by. For the phases of
-a client's operations, nfscope top listens for 300 ms after each window, as
-nfscope slow does. Panel 7 has the agent's findings with evidence and advice,
-panel 8 single slow operations while it is on the screen. A screen of 160 columns
-and 50 lines shows several panels; z shows one alone. The mouse chooses panels,
-columns and rows; M leaves it to the terminal, so that it selects text.
-Into a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
-one after another. They are 100 columns wide in a pipe: the least important
-columns go, and … marks a name that is cut. With --wide nothing is left out.
+of a window. On a wide screen each row has a chart of its history. In the panel
+of clients, enter shows one client or export with all of its operations. The
+kernel counts these operations only while they are on the screen, as with --by.
+The phases of a client's operations come from a sample of 300 ms after each
+window. Panel 7 has the agent's findings with evidence and advice. Panel 8 has
+single slow operations, which are read only while the panel is on the screen. A
+screen of 160 columns and 50 lines shows several panels, and z shows one of
+them alone. The mouse selects panels, columns and rows. The key M lets the
+mouse select text instead.
+In a pipe or a file, and where TERM is dumb, nfscope top prints plain tables
+one after another. Tables in a pipe are 100 columns wide. The least important
+columns are left out there, and … marks a shortened name. --wide leaves nothing
+out.
 SHARE is the part of all operations' time that this operation took. MAX is the
 upper edge of the highest bucket with a value: at most 19 % too high.
-NO_COLOR turns colours off: letters then show the phases.
+NO_COLOR turns colours off. Letters then show the phases.
 
 A JSON object is one line. Times are in seconds, rates per second, and unknown
 values are null. Each list is sorted by time, largest first.
@@ -172,12 +178,16 @@ values are null. Each list is sorted by time, largest first.
            writes_per_s write_p99 bytes_per_s separate
   disks    device op rate queue_p99 device_p50 device_p99 device_max seconds
            bytes_per_s in_flight
-  clients  client rate share seconds mean ops_per_request rtt min_rtt
-  exports  export rate share seconds mean
-  held     requests in hand for long, the oldest first: thread seconds version op
-           wait client export inode stack
+  clients  client name rate share seconds mean read_per_s written_per_s
+           ops_per_request rtt min_rtt; name is left out if unknown
+  exports  export rate share seconds mean read_per_s written_per_s
+  held     requests that a thread has been serving for long, the oldest first:
+           thread seconds version op wait client export inode xid stack
   lost     probe reason rate
   findings kind share: active findings of the agent
+  changes  change gain: changes that may cure the findings, the best one first
+  server_state: a sentence on a state of the server that clients wait for, such
+           as its grace period; left out without one
   not_measured [list]; not_attached: probe programs as in /probes";
 
 pub(super) const SLOW_EXAMPLES: &str = "\
@@ -194,22 +204,22 @@ A line:
   TIME CLIENT VER OP BYTES SYNC STATUS TOTAL CPU RUNQ LOG DISK LOCK RARE INODE
   XID EXPORT
   SYNC   stability of a WRITE: none (unstable), data, file (file_sync)
-  TOTAL  execution time of the operation on the server; it consists of
+  TOTAL  execution time of the operation on the server, the sum of the next six
   CPU    time on a CPU
   RUNQ   runnable, waiting for a CPU
   LOG    asleep until the journal or intent log was durable
   DISK   asleep for block I/O outside the log
   LOCK   other waits: locks, other threads, anything that is not named
-  RARE   asleep for a throttled writer, a daemon's answer, a client that returns
-         a delegation, or memory; the JSON has each by its name
+  RARE   asleep until written data is stored, a daemon answers, a client returns
+         a delegation, or memory is free; --json has each of them
   XID    transaction id of the RPC, as in packet captures and traces of the kernel
 The largest of the six is in colour. `-` means unknown. A narrow terminal shows
-fewer columns. A pipe gets all columns, and … marks a name of which only 40
-letters are shown. --wide cuts nothing; --json never does.
+fewer columns. A pipe gets all columns. … marks a name that is cut after 40
+letters. --wide and --json have whole names.
 
 A JSON object is one line; unknown values are null:
-  time client version op export dataset (ZFS only) inode path (illumos only) xid bytes stability
-  status duration_seconds
+  time client version op export dataset (ZFS only) inode path (illumos only) xid
+  bytes stability status duration_seconds
   phases_seconds {cpu runqueue log disk throttle upcall recall reclaim lock}
 A line {\"left_out\":N} says that N more operations happened since the last such
 line.
@@ -224,34 +234,38 @@ Exit code:
 
 Examples:
   sudo nfscope stuck                     with kernel stacks, on the server itself
-  nfscope stuck --over 0                 every request that a thread has in hand
+  nfscope stuck --over 0                 every request that a thread is serving
   nfscope stuck --url http://nfs1:9943   without kernel stacks
   sudo nfscope stuck --json | jq -r '.requests[] | .stack[0]'
 
-A line for each request, the oldest first. Root sees below it the functions that
-its thread sleeps in, the innermost first; a thread that runs has no such line.
-  IN HAND    since a thread took the request
+Each request has a line, the oldest first. Below it, root sees the functions in
+which its thread sleeps, the innermost first. A running thread has no such
+line.
+  IN HAND    time since a thread took the request
   WAITS FOR  cpu (it runs, or waits for a CPU), log, disk, throttle, upcall,
              recall, reclaim, lock (other waits: locks, other threads, anything
              that is not named), reply (the client or the network); unknown where
              phases are not measured
-Requests in queues have no thread; nfscope_pending_connections counts them. An
-agent does not know requests that began before it attached. A file handle of an
-export's own directory has no inode number. On illumos requests
-below half a second are not told.
+Requests in queues have no thread and no line. nfscope_pending_connections
+counts connections with a request that no thread takes. Requests that began
+before the agent attached are not shown. A file handle of an export's own
+directory has no inode number. On illumos, requests of less than half a second
+are not shown.
 
-The last line says when the kernel's laundromat ended its last run. It ends the
-leases of silent clients and revokes delegations, once in a lease at the latest.
+The last line says when the kernel's laundromat ended its last run. The
+laundromat ends the leases of silent clients and revokes delegations. The
+kernel runs it at least once in each lease.
 
 A JSON object:
   host, over_seconds, unknown (the reason, or null), left_out
-  requests   thread seconds version op wait client export inode stack
+  requests   thread seconds version op wait client export inode xid stack; the
+             last five are left out if unknown
   laundromat   idle_seconds running_seconds
-  unacknowledged   client bytes seconds retransmissions zero_window_bytes; left out
-               where this host does not tell
-  outside    sentences on the grace period, on locks that clients wait for, and on
-             clients that were told to come again; left out where there are none
-  not_known  sentences on what could not be looked at; left out likewise";
+  unacknowledged   client bytes seconds retransmissions zero_window_bytes; left
+               out where this host does not measure it
+  outside    sentences on the grace period, on locks that clients wait for, and
+             on clients that have to retry (NFS4ERR_DELAY); left out if none
+  not_known  sentences on state that could not be read; left out if none";
 
 pub(super) const DIAGNOSE_EXAMPLES: &str = "\
 Exit code:
@@ -265,19 +279,23 @@ Examples:
                                          agent, own probes (needs root)
   nfscope diagnose --duration 10m --url http://nfs1:9943
   nfscope diagnose --json | jq '.findings[0]'
-  nfscope diagnose --at 03:10            last night: the minute from then on, and
-                                         who used the server
+  nfscope diagnose --at 03:10            last night: the minute from 03:10 on,
+                                         with its busiest clients and exports
 
 Findings are sorted by the share of request time in the server (residence) that
-each explains. A cause with 25 % or more is a finding:
-  stuck_requests     requests are in hand for a second or longer, now
-  retry_later        clients are told to try again later (NFS4ERR_DELAY,
-                     NFS3ERR_JUKEBOX, a lock that is denied), and wait outside
-                     the server
+each explains. A cause comes before its consequences, and causes outside the
+server come last. Most causes are a finding from a share of 25 % on, if clients
+lose enough time. Some have other thresholds: docs/thresholds.md.
+  stuck_requests     a thread has been serving a request for a second or longer
+                     (half a second for usually quick operations), or no thread
+                     takes a request
+  retry_later        the server tells clients to try again later (NFS4ERR_DELAY,
+                     NFS3ERR_JUKEBOX, a lock that is denied), and clients wait
+                     outside the server
   unacknowledged_replies  the server has answered, and clients acknowledge no
                      replies
   unsafe_writes      writes that clients take for durable are acknowledged
-                     before they are
+                     before they are durable
   slot_starvation    a client sends its requests with every slot of its NFSv4.1
                      session in use, and the rest waits in the client
   state_recovery_storm  clients make or recover NFSv4 state instead of
@@ -287,41 +305,44 @@ each explains. A cause with 25 % or more is a finding:
                      are open
   bad_rpcs           clients send RPCs that are refused before anything is
                      executed
-  thread_starvation  requests wait for a thread, whatever the threads wait for
+  thread_starvation  requests wait for a free thread (thread pool saturation)
   slow_intent_log    operations wait for the journal or intent log, most of the
-                     time in waits of 1 ms or more; a journal of ext4 has long
-                     writes, too
+                     time in waits of 1 ms or more; writes of an ext4 journal
+                     take long, too
   slow_disk          operations wait for block I/O outside the log, and the
                      waits or the devices are slow
-  write_throttle     writers are held back until written data is stored
+  write_throttle     the kernel delays writers until written data is stored
   slow_upcall        nfsd threads wait for rpc.mountd or another daemon
   delegation_recalls nfsd threads wait for clients to return delegations
   memory_reclaim     nfsd threads wait for free memory
   cpu_saturation     nfsd threads wait for a CPU
   lock_contention    changes of the same directory or file wait for its lock;
-                     only this command tells, by counting files
+                     only this command finds it, because it counts by file
   unknown_waits      other waits (locks, other threads, anything that is not
-                     named), and no directory or file explains them
+                     named) that no directory or file explains
   slow_reply         replies wait for the client or the network
   chatty_client      most requests are metadata queries or tiny READs
   small_sync_writes  synchronous writes make few bytes durable at a time
-  slow_mount         RPCs of a mount of this host take 10 ms or more, and where
+  slow_mount         RPCs of a mount of this host take 10 ms or more on average
                      (agent --client)
-Where something is found, a simulation of the server tells what changes of it
-would be worth: nfscope what-if. The agent evaluates every ten seconds;
+If there are findings, a simulation of the server predicts the gain of changes,
+as nfscope what-if does. The agent evaluates its own windows every ten seconds:
 /findings and nfscope_bottleneck_active have the result.
 
 A JSON object: window_seconds, verdict (healthy, findings, unknown), reason,
 requests, residence_seconds,
   findings   kind severity share summary evidence advice; evidence is a list of
              text metric value limit (base units; limit null where there is none)
-  worth      gain gain_low gain_high is_rate prediction: a list of changes, where
-             something is found; worth_unknown has the reason where there is none
+  worth      list of changes, if there are findings: gain gain_low gain_high
+             is_rate prediction; without a list, worth_unknown has the reason
   ruled_out  kind share why; share null where this host cannot measure it
   headroom   resource utilization (0 to 1)
   warnings   sentences: exports that acknowledge writes before they are durable
-  outside    sentences: what distant clients wait for outside the server
-  unseen     sentences: what this host cannot see";
+  outside    sentences: causes for which clients wait outside the server
+  unseen     sentences: causes that this host cannot measure
+  not_known  sentences: details of findings that are unknown; left out if none
+  from, to, who
+             with --at: the time, and the busiest clients and exports";
 
 pub(super) const PATH_EXAMPLES: &str = "\
 Examples:
@@ -329,21 +350,23 @@ Examples:
   nfscope path https://nfs1:9943 --user me --duration 1m
   nfscope path http://localhost:9943 --mounted-as nfs1    through a tunnel
 
-Needs an agent with --client on this host and an agent on the server, which shows
-/snapshot to this host: --web.allow-details, a password or a certificate.
+The command needs an agent with --client on this host, and an agent on the
+server that lets this host read /snapshot (--web.allow-details, a password or a
+certificate).
 
-TOTAL is the client's own time. It is the sum of BACKLOG (before the request is
-sent), NETWORK, QUEUE, RECEIVE, EXECUTE, REPLY (the server), and DONE (in the
-client, after the reply). NETWORK is the round trip without the server. Where other
-clients use the same version, the server's times are means over all clients, and a
-line says so.
+TOTAL is the time of an RPC as the client measures it: the sum of BACKLOG
+(before the request is sent), NETWORK, QUEUE, RECEIVE, EXECUTE and REPLY (in
+the server), and DONE (in the client, after the reply). NETWORK is the round
+trip without the time in the server. Where other clients use the same version,
+the server's times are means over all clients, and a line says so.
 
 A JSON object: client, server, window_seconds,
   versions  version total ops server_rpcs alone
   total     rpcs seconds backlog_seconds network_seconds queue_seconds
             receive_seconds execute_seconds reply_seconds completion_seconds,
             all RPCs of the version together
-  ops       the same by op, and phases: parts of the operation's time in the server";
+  ops       op, the keys of total, and phases: parts of the operation's time in
+            the server";
 
 pub(super) const DETACH_EXAMPLES: &str = "\
 Examples:
@@ -369,17 +392,18 @@ Examples:
   nfscope fleet http://prometheus:9090
   nfscope fleet http://prometheus:9090 --json |
       jq '.[] | select(.findings != [])'
-  nfscope fleet https://prometheus --ca-file ca.crt --user admin
+  nfscope fleet https://prometheus --ca-file ca.crt --user admin \\
       --password-file ~/.nfscope-password
 
-Servers that do not answer come first, then those with findings, then the fullest.
-Findings come from the agents. The other columns are those of the recording
-rules (dashboards/rules), and unknown where these are not evaluated:
+Servers that do not answer come first, then servers with findings, then servers
+by utilization. Findings come from the agents. The other columns come from the
+recording rules (dashboards/rules), and are unknown where Prometheus does not
+evaluate them:
   OPS/S      operations a second, in the last 5 minutes
-  FULLEST    threads, CPUs or the busiest disk below an export
+  FULLEST    highest utilization: threads, CPUs or the busiest disk of an export
   MOST TIME  the operation that takes most of the server's time, and its p99
-  WEEK       how many times as long as a week ago requests stay, as means of an
-             hour
+  WEEK       mean time of a request in the server in the last hour, divided by
+             that of the same hour a week ago
   FINDINGS   kinds, and the share of request time that each explains
 
 A JSON list of objects: cluster job instance answers, findings (kind share),

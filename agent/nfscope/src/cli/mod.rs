@@ -106,29 +106,29 @@ pub enum Command {
     Check(CheckArgs),
     /// Check the configuration of this NFS server without a load: threads, exports, logs, TCP, kernel
     Doctor(DoctorArgs),
-    /// Show nfscope at work without a server and without root, on a recording of a day with three incidents
+    /// Demonstrate nfscope on a recorded day with three incidents, without a server and without root
     Demo(DemoArgs),
     /// Show operations, threads, disks and clients live, in a terminal or as plain tables
     Top(TopArgs),
     /// Stream slow operations, each with its latency breakdown
     Slow(SlowArgs),
-    /// Show requests that nfsd threads have had in hand for long, and where in the kernel they are
+    /// Show requests that nfsd threads have been serving for long, and where in the kernel they wait
     Stuck(StuckArgs),
     /// Find the causes of request latency, with evidence and recommended actions
     Diagnose(DiagnoseArgs),
-    /// Write what an agent knows of the last hour: some lines, and one file with the page and its data
+    /// Report the last hour of an agent: a summary as text, and one file with the page and its data
     Report(ReportArgs),
-    /// Show the way of this client's RPCs to a server and back: waiting here, network, server
+    /// Show where this client's RPCs to a server spend their time: client, network, server
     Path(PathArgs),
     /// Record baselines of a server and compare them
     Baseline(BaselineArgs),
-    /// Estimate from a baseline what saturates first, and at which load
+    /// Estimate from a baseline which resource saturates first, and at which load
     Capacity(CapacityArgs),
     /// Plan and analyse experiments with several factors
     Experiment(crate::experiment::cli::ExperimentArgs),
-    /// Predict what a change would do: threads, log, disks, CPUs, clients
+    /// Predict the effect of a change: threads, log, disks, CPUs, clients, WRITE size
     WhatIf(WhatIfArgs),
-    /// List the servers that a Prometheus knows, with findings, the fullest first
+    /// List the servers of a Prometheus with their findings, the most urgent first
     Fleet(FleetArgs),
     /// Detach probes of the running agent, so that their kernel modules can be unloaded
     Detach(DetachArgs),
@@ -138,11 +138,11 @@ pub enum Command {
     Workload(crate::workload::cli::WorkloadArgs),
     /// Compare NFS versions on a client: mounts of one export, with loads in random order
     Versions(crate::versions::cli::VersionsArgs),
-    /// Answer assistants over standard input and output, by the Model Context Protocol; reads only
+    /// Serve AI assistants over standard input and output (Model Context Protocol, read-only)
     Mcp(McpArgs),
     /// Print the reference of all metrics
     Metrics(MetricsArgs),
-    /// Print what completes nfscope's commands in a shell: bash, zsh, fish
+    /// Print a completion script for a shell, such as bash, zsh or fish
     Completions(CompletionsArgs),
 }
 
@@ -150,7 +150,7 @@ pub enum Command {
 #[derive(Debug, Default, Args)]
 #[command(after_help = examples::agent())]
 pub struct AgentArgs {
-    /// Address to serve on, given once or several times [default: 127.0.0.1:9943]
+    /// Address to serve on; may be given more than once [default: 127.0.0.1:9943]
     #[arg(
         long = "web.listen-address",
         aliases = ["listen", "listen-address"],
@@ -158,45 +158,45 @@ pub struct AgentArgs {
         conflicts_with = "systemd_socket"
     )]
     pub listen_addresses: Vec<String>,
-    /// YAML file with TLS, certificates of clients and passwords, in the form of Prometheus' exporter-toolkit
+    /// YAML file with TLS, client certificates and passwords, in the format of Prometheus' exporter-toolkit
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub web_config: Option<PathBuf>,
-    /// Serve on the sockets that systemd hands over, instead of addresses
+    /// Serve on sockets that systemd passes (socket activation), instead of addresses
     #[arg(long = "web.systemd-socket")]
     pub systemd_socket: bool,
-    /// Serve /slow, /breakdown and /snapshot, which name clients and files, to everybody who can connect; otherwise to this host, and
-    /// to those with a password or certificate
+    /// Serve /slow, /breakdown, /stuck, /snapshot and baselines, which name clients and files, to every host that can connect. Otherwise
+    /// only this host, and clients with a password or certificate, can read them
     #[arg(long = "web.allow-details")]
     pub allow_details: bool,
-    /// Serve /breakdown by user and by file to those on other hosts who may read /slow; otherwise to this host only
+    /// Serve /breakdown by user and by file to other hosts, too, if they may read /slow. Otherwise only this host can read it
     #[arg(long = "web.allow-file-names")]
     pub allow_file_names: bool,
-    /// Take on SIGHUP a web configuration that has lost TLS, passwords or certificates of clients. Otherwise a second SIGHUP must
+    /// Accept on SIGHUP a web configuration that no longer has TLS, passwords or client certificates. Otherwise a second SIGHUP must
     /// confirm it
     #[arg(long = "web.allow-open")]
     pub allow_open: bool,
-    /// Whether HTTP is served only by a process that is confined as far as this kernel can (require), or by one that lacks a part,
-    /// too (try) [default: try, and require in the unit of the packages]
+    /// Confinement of the process that serves HTTP. With `require` the agent serves only if the process is confined as far as this
+    /// kernel allows. With `try` it serves even if a part of the confinement is missing [default: try, and require in the packages' unit]
     #[arg(long, value_name = "MODE", value_parser = ["require", "try"])]
     pub sandbox: Option<String>,
-    /// Name that a request over loopback may have in its Host header, beside localhost, addresses and the names of this host; given
-    /// once or several times
+    /// Name that a request over loopback may have in its Host header; may be given more than once. Addresses, localhost and the names
+    /// of this host are always allowed
     #[arg(long = "web.allowed-host", value_name = "NAME")]
     pub allowed_hosts: Vec<String>,
     /// TOML file with settings [default: /etc/nfscope/nfscope.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Drop every capability once the probes are attached. Modules that load later (nfsd, sunrpc) are then not observed,
-    /// and slow operations are not reported
+    /// Drop every capability once the probes are attached. Modules that load later (nfsd, sunrpc) are then not observed, and neither
+    /// slow operations nor the state that NFSv4 clients hold is reported
     #[arg(long)]
     pub no_late_attach: bool,
-    /// Make the kernel count runs and run time of every probe program (slows the probes down)
+    /// Let the kernel count the runs and the run time of every probe program. This slows the probes down
     #[arg(long)]
     pub probe_stats: bool,
-    /// Do not split operations into phases (CPU, run queue, log, disk, lock). This removes the programs at waits
+    /// Do not split operations into phases (CPU, run queue, log, disk, lock). The probe programs that time waits are then not attached
     #[arg(long)]
     pub no_phases: bool,
-    /// Look at this host's own NFS mounts, too: where their RPCs wait, with or without an NFS server here
+    /// Also measure where the RPCs of this host's own NFS mounts wait. This host needs no NFS server for that
     #[arg(long)]
     pub client: bool,
     /// Number of clients with their own time series, 0 to 10000; all others share `other` [default: 100]
@@ -205,32 +205,32 @@ pub struct AgentArgs {
     /// Number of exports with their own time series, 0 to 10000; all others share `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(MOST_SERIES)))]
     pub max_exports: Option<u16>,
-    /// Pairs of client and export that the probes tell apart at a time, 64 to 16384; 150 bytes of kernel memory each
+    /// Pairs of client and export that the probes count separately at a time, 64 to 16384. Each takes 150 bytes of kernel memory
     /// [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=i64::from(MOST_PAIRS)))]
     pub max_pairs: Option<u32>,
-    /// For how long the page at / can look back, on a disk: 1h to 7d, or 0 for the last quarter of an hour in memory alone
-    /// [default: 1d]
+    /// Length of the history on a disk that the page at / can show: 1h to 7d. With 0 the page has the last quarter of an hour, in memory
+    /// only [default: 1d]
     #[arg(long, value_name = "TIME", value_parser = history)]
     pub history: Option<Duration>,
-    /// Directory of the history on a disk [default: the StateDirectory of systemd's unit; without one, memory alone]
+    /// Directory of the history on a disk [default: the StateDirectory of the systemd unit; without one, memory only]
     #[arg(long, value_name = "DIRECTORY")]
     pub history_directory: Option<PathBuf>,
-    /// Ask no name server for the names of clients
+    /// Do not ask name servers for the names of clients
     #[arg(long)]
     pub no_reverse_dns: bool,
-    /// Names, racks and tenants of clients: a TOML file with [[client]] entries of address (or range), name, rack and tenant, and
-    /// [[user]] entries of id and name
+    /// TOML file with names, racks and tenants of clients. A [[client]] entry has address (or range), name, rack and tenant. A [[user]]
+    /// entry has id and name
     #[arg(long, value_name = "FILE")]
     pub names_file: Option<PathBuf>,
     /// Lowest level of messages to print [default: info]
     #[arg(long = "log.level", value_name = "LEVEL", value_parser = ["debug", "info", "warn", "error"])]
     pub log_level: Option<String>,
-    /// Form of messages: lines of text, or one JSON object per line [default: text]
+    /// Format of messages: lines of text, or one JSON object per line [default: text]
     #[arg(long = "log.format", value_name = "FORMAT", value_parser = ["text", "json"])]
     pub log_format: Option<String>,
-    /// Serve a recording as if it happened now, and anew when it ends, instead of measuring: a file of `nfscope baseline export`.
-    /// Needs no privileges
+    /// Serve a recording as if it happened now, instead of measuring. The recording starts again when it ends. FILE is a file of
+    /// `nfscope baseline export`. Needs no privileges
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// For tests: skip one run in N of every probe program, as kernels do that preempt tracing programs
@@ -251,20 +251,20 @@ pub struct AgentArgs {
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_EXAMPLES)]
 pub struct CheckArgs {
-    /// Print each fact about this host and each program of the probes
+    /// Print every fact about this host and every probe program
     #[arg(long, conflicts_with_all = ["json", "report", "show_script"])]
     pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write what the developers want to know of an illumos server into a file: releases, states and errors of the scripts,
-    /// probes. It has no addresses, paths or names of pools
+    /// Write a report on an illumos server for the developers: releases, states and errors of the scripts, probes. The file has no
+    /// addresses, paths or names of pools
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "show_script"])]
     pub report: Option<PathBuf>,
-    /// Print the D script that illumos's dtrace runs, instead of checking this host: nfs, rpc, zil, txg, io, slow
+    /// Print a D script for dtrace of illumos, instead of checking this host: nfs, rpc, zil, txg, io, slow
     #[arg(long, value_name = "NAME", conflicts_with = "json")]
     pub show_script: Option<String>,
-    /// Ask the agent at this URL what its probes do, instead of checking this host
+    /// Show the state of the probes of the agent at this URL, instead of checking this host
     #[arg(long, value_name = "URL", conflicts_with_all = ["report", "show_script"])]
     pub url: Option<String>,
     /// Access to that agent
@@ -300,7 +300,7 @@ pub enum DemoPart {
 /// The past, for commands that can look back
 #[derive(Debug, Clone, Args)]
 pub struct PastArgs {
-    /// Look back at this time, in the history that this host's agent keeps on the disk: 03:10, "2026-11-27 03:10"
+    /// Show this time in the past, from the history that this host's agent keeps on the disk: 03:10, "2026-11-27 03:10"
     #[arg(long, value_name = "TIME", conflicts_with = "url", value_parser = past)]
     pub at: Option<SystemTime>,
     /// With --at: the file of the history, or its directory
@@ -338,14 +338,15 @@ pub struct TopArgs {
     /// Print plain tables with all columns and whole names, however wide
     #[arg(long, conflicts_with = "json")]
     pub wide: bool,
-    /// Tell operations apart by these: client, export, op, version, user, file. The kernel does so only meanwhile
+    /// Group operations by these dimensions: client, export, op, version, user, file. The kernel counts by them only while this command
+    /// runs
     #[arg(long, value_name = "DIMENSION", value_delimiter = ',', conflicts_with = "at", value_parser = breakdown_query::dimension)]
     pub by: Vec<Dimension>,
-    /// With --by: only operations with this value: export=/srv/a, op=write; given once or several times. Several of one dimension are
-    /// alternatives
+    /// With --by: only operations with this value: export=/srv/a, op=write; may be given more than once. Several values of one dimension
+    /// are alternatives
     #[arg(long = "where", value_name = "DIMENSION=VALUE", requires = "by", value_parser = breakdown_query::Filter::parse)]
     pub filters: Vec<breakdown_query::Filter>,
-    /// With --by file: tell the paths of files and directories. The agent asks the kernel for them only meanwhile
+    /// With --by file: print the paths of files and directories. The agent asks the kernel for them only while this command runs
     #[arg(long, requires = "by")]
     pub paths: bool,
     /// The past
@@ -378,7 +379,7 @@ pub struct SlowArgs {
     /// Print all columns and whole names, however wide
     #[arg(long, conflicts_with = "json")]
     pub wide: bool,
-    /// Agent to listen to [default: http://127.0.0.1:9943, or own probes if no agent answers]
+    /// Agent to read from [default: http://127.0.0.1:9943, or own probes if no agent answers]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Access to that agent
@@ -390,7 +391,7 @@ pub struct SlowArgs {
 #[derive(Debug, Args)]
 #[command(after_help = STUCK_EXAMPLES)]
 pub struct StuckArgs {
-    /// Only requests that have been in hand for longer than this: 1s, 500ms, 0
+    /// Only requests that a thread has been serving for longer than this: 1s, 500ms, 0
     #[arg(long, value_name = "TIME", default_value = stuck_query::OVER, value_parser = stuck_query::over)]
     pub over: Duration,
     /// Print one JSON object
@@ -432,13 +433,13 @@ pub struct DiagnoseArgs {
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub struct ReportArgs {
-    /// File for the page with its data, such as report.html; without it only the text is printed
+    /// File for the page with its data, such as report.html. Without it the command prints the text only
     #[arg(value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Time to report, up to now: 15m, 1h, 1d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = values::last)]
     pub last: Duration,
-    /// Give pseudonyms to hosts, clients, exports and volumes, and leave out every sentence
+    /// Replace the names of hosts, clients, exports and volumes with pseudonyms, and leave out all sentences
     #[arg(long, alias = "anonymize")]
     pub anonymise: bool,
     /// Agent to ask [default: http://127.0.0.1:9943]
@@ -462,12 +463,12 @@ pub struct DoctorArgs {
 #[derive(Debug, Args)]
 #[command(after_help = PATH_EXAMPLES)]
 pub struct PathArgs {
-    /// Agent of the server: its host, or its URL
+    /// Agent of the server: its host name, or its URL
     pub server: String,
     /// How long to watch: 10s, 1m
     #[arg(long = "duration", value_name = "TIME", default_value = "10s", value_parser = interval)]
     pub length: Duration,
-    /// Another name or address by which mounts have this server, given once or several times
+    /// Another name or address of the server that mounts on this client have; may be given more than once
     #[arg(long, value_name = "NAME")]
     pub mounted_as: Vec<String>,
     /// Print one JSON object
@@ -485,7 +486,7 @@ pub struct PathArgs {
 #[derive(Debug, Args)]
 #[command(after_help = FLEET_EXAMPLES)]
 pub struct FleetArgs {
-    /// A Prometheus, or what has its API: Thanos, Mimir, VictoriaMetrics [default: the one in client.toml]
+    /// URL of a Prometheus, or of a server with its API: Thanos, Mimir, VictoriaMetrics [default: the one in client.toml]
     pub url: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -546,7 +547,7 @@ pub struct MetricsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub struct CompletionsArgs {
-    /// Shell to complete in
+    /// Shell of the script
     #[arg(value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }

@@ -71,7 +71,7 @@ pub enum MatchUnit {
     Hour,
     /// Each hour of the week
     Weekday,
-    /// Nothing: each recording as it is
+    /// No pairs: each recording as a whole
     None,
 }
 
@@ -87,16 +87,16 @@ pub enum FailOn {
 /// Parser of a workload's data size.
 pub(crate) fn size() -> impl TypedValueParser<Value = SizeName> {
     one_of(&[
-        (SizeName::Small, "small", "To try whether it runs"),
+        (SizeName::Small, "small", "For a quick trial"),
         (
             SizeName::Medium,
             "medium",
-            "More than is in flight, less than caches hold",
+            "More data than is in flight, less than caches hold",
         ),
         (
             SizeName::Large,
             "large",
-            "More than the caches of many servers hold",
+            "More data than the caches of many servers hold",
         ),
     ])
 }

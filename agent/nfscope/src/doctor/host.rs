@@ -11,7 +11,7 @@ use std::process::Command;
 /// Most bytes of a file. Mounts, exports and connections of the largest servers take a few megabytes.
 const MOST: u64 = 64 << 20;
 
-/// Reason why something was not read.
+/// Reason why a file was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
     /// The file does not exist; its path.
@@ -23,7 +23,7 @@ pub enum Missing {
 }
 
 impl Missing {
-    /// Answer of a rule that needs the missing thing.
+    /// Answer of a rule that needs this file: unknown, with the way to make the file readable.
     pub fn answer(&self) -> Answer {
         match self {
             Missing::Absent(path) => Answer::unknown(

@@ -14,16 +14,17 @@ Examples:
   nfscope experiment plan slog --factor log=disk,slog --factor threads=8,16 \\
       --factor sync=standard,always --replicates 3
   nfscope experiment next slog          what to set for the next run
-  sudo nfscope experiment record slog   records it, once that is set
+  sudo nfscope experiment record slog   records that run, once it is set
   nfscope experiment analyse slog --metric write:p99 --html slog.html
   sudo nfscope experiment check slog.toml   sets every level once, for seconds
-  sudo nfscope experiment run slog.toml     all runs, without anybody
+  sudo nfscope experiment run slog.toml     all runs, unattended
   nfscope experiment plan slog --add-foldover      more runs of the same plan
 
-An experiment changes several things at once, in all combinations or a fraction
-of them, and tells the effect of each and of each pair. Each run is a baseline
-with the labels experiment and run. `next` finds the first run that has none, so
-that an experiment goes on where it was.";
+An experiment changes several factors at once, in all combinations or a
+fraction of them, and shows the effect of each factor and of each pair of
+factors. Each run is a baseline with the labels experiment and run. `next`
+finds the first run without a baseline, so that an interrupted experiment
+continues there.";
 
 /// `nfscope experiment`
 #[derive(Debug, Args)]
@@ -39,21 +40,21 @@ pub struct ExperimentArgs {
 pub enum ExperimentCommand {
     /// Plan an experiment and print its runs, or add runs to a plan
     Plan(PlanArgs),
-    /// Print the next run: what to set, and how to record it
+    /// Print the next run: the levels to set, and the command that records it
     Next(NamedArgs),
-    /// Record the next run, once it is set
+    /// Record the next run, once its levels are set
     Record(RecordRunArgs),
-    /// Try a plan file: set every level once, run the load for seconds, and tell what would fail
+    /// Try a plan file: set every level once, run the load for seconds, and report all that would fail
     Check(CheckArgs),
-    /// Make every run by itself: set levels, verify them, start the load, record
+    /// Make all runs unattended: set levels, verify them, start the load, record
     Run(RunArgs),
     /// Analyse the recorded runs: the effect of each factor, and of each pair
     Analyse(AnalyseArgs),
-    /// Print configurations beside each other: a column for each level of a factor, or for each response
+    /// Print a table of configurations, with a column for each level of a factor or for each response
     Table(TableArgs),
     /// List experiments, and how many of their runs are recorded
     List(StoreArgs),
-    /// Remove the plans of experiments; their baselines stay
+    /// Remove the plan of an experiment; its baselines stay
     Rm(NamedArgs),
 }
 
@@ -76,7 +77,7 @@ pub struct PlanArgs {
     /// Name: letters, digits and . _ - :
     #[arg(value_parser = name::check)]
     pub name: String,
-    /// A factor with its low and its high level, or with more levels; 1 to 15 of them
+    /// A factor with its low and its high level, or with more levels. Give 1 to 15 factors
     #[arg(
         long = "factor",
         value_name = "NAME=LOW,HIGH[,...]",
@@ -84,22 +85,22 @@ pub struct PlanArgs {
         required_unless_present_any = ["add_foldover", "add_replicates"]
     )]
     pub factors: Vec<Factor>,
-    /// How often each combination is run
+    /// Number of runs of each combination
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub replicates: u16,
-    /// The standard fraction of all combinations: 1/2, 1/4, 1/8 and so on to 1/2048, which are 15 factors in 16 runs
+    /// The standard fraction of all combinations: 1/2, 1/4, 1/8 and so on to 1/2048 (15 factors in 16 runs)
     #[arg(long, value_name = "1/N", value_parser = fraction, conflicts_with = "generators")]
     pub fraction: Option<usize>,
-    /// A factor that equals a product of others, as in C=AB; the first factor is A
+    /// A factor whose levels are the product of those of others, as in C=AB. The first factor is A
     #[arg(long = "generator", value_name = "C=AB", value_parser = experiment::parse_generator)]
     pub generators: Vec<(usize, u16)>,
-    /// Add the opposite of every combination
+    /// Add every combination with all levels swapped (fold-over)
     #[arg(long)]
     pub foldover: bool,
-    /// Runs of each block with every factor halfway between its levels, which are numbers: they tell whether effects are straight lines
+    /// Runs in each block with every factor halfway between its levels, which must be numbers. They show whether effects are linear
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub centre_points: u8,
-    /// Add a fold-over to a plan that exists: every combination once more, with the other level of FACTOR, or of all
+    /// Add a fold-over to an existing plan: every combination once more, with the other level of FACTOR, or of all factors
     #[arg(
         long,
         value_name = "FACTOR",
@@ -109,7 +110,7 @@ pub struct PlanArgs {
         conflicts_with_all = OF_A_NEW_PLAN
     )]
     pub add_foldover: Option<String>,
-    /// Add so many runs of each combination to a plan that exists
+    /// Add N runs of each combination to an existing plan
     #[arg(
         long,
         value_name = "N",
@@ -121,7 +122,7 @@ pub struct PlanArgs {
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How long each run will be recorded, to print how long all take
+    /// Time for which each run will be recorded, to print how long all runs take
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = cli::duration)]
     pub duration: Duration,
     /// Baselines of runs with equal levels, to print the smallest effect that the experiment will find
@@ -132,7 +133,7 @@ pub struct PlanArgs {
         value_delimiter = ','
     )]
     pub pilot: Vec<String>,
-    /// With --pilot: the response, OP, or OP:p50, p90, p99, mean, rate
+    /// With --pilot: the response, OP:p50, OP:p90, OP:p99, OP:mean or OP:rate; OP alone is OP:p99
     #[arg(long, value_name = "OP[:WHAT]", value_parser = target_metric::parse, requires = "pilot")]
     pub metric: Option<Metric>,
     /// Where the baselines are
@@ -163,7 +164,7 @@ pub struct RecordRunArgs {
     /// Length of one window: 500ms, 10s, 1m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = crate::cli::values::interval)]
     pub interval: Duration,
-    /// The least number of operations of a run; one with fewer is removed
+    /// Smallest number of operations of a run. A run with fewer is removed
     #[arg(long, value_name = "N", default_value_t = LEAST_OPERATIONS)]
     pub min_operations: u64,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
@@ -211,26 +212,26 @@ A plan file:
   set = \"echo {level} >/proc/fs/nfsd/threads\"
   verify = \"grep -qx {level} /proc/fs/nfsd/threads\"
 
-A campaign measures what a client sees. In place of record, [run] has
+A campaign measures results of a client. In place of record, [run] has
   command = \"postmark ...\"  # runs to its end, and prints the numbers, or
   workload = \"reads\"        # a load of `nfscope versions` or a workload, with
   threads = \"{processes}\"   # runtime = \"5s\", set.RECORD = \"64k\"
-A workload needs [mount], which each run makes and removes, and a command or a
-load may use it. {NAME} is the level of the factor NAME, everywhere; {mount} is
-the directory of the mount:
+A workload needs [mount], which each run mounts and unmounts. A command or a
+load may use the mount, too. {NAME} stands for the level of the factor NAME in
+every text of the file, and {mount} for the directory of the mount:
   [mount]
   source = \"nfs1:/srv/export\"      # also v3_source, for vers=3
   options = \"vers={version},nconnect={nconnect}\"
 
-  [table]                   # is printed at the end; see `nfscope experiment table`
+  [table]                   # printed at the end; see `nfscope experiment table`
   columns = \"processes\"
   responses = [\"load:operations_per_second\"]
 
-  [effects]                 # are printed at the end; see `nfscope experiment analyse`
+  [effects]                 # printed at the end; see `nfscope experiment analyse`
   responses = [\"load:operations_per_second\"]
-  # linear = true           # for numbers that have no logarithm
+  # linear = true           # effects that add up, for numbers of zero or less
 
-  [until]                   # more rounds, until half of each interval is so small
+  [until]                   # more rounds, until half of each interval is at most
   ci = \"5%\"
   replicates = 40           # at most
 
@@ -240,18 +241,18 @@ client_cpu_seconds, round_trip_seconds and rpcs, for each operation, and with
 mib_per_second, and the figures of each job, such as write.mib_per_second.
 
 Each command is run by sh, with NFSCOPE_RUN and NFSCOPE_LEVELS in its
-environment. Nobody answers it: it has no terminal, and its stdin is /dev/null.
-Use sudo -n and ssh -o BatchMode=yes. The load must end when its local process
-ends; over ssh it needs -tt for that.
+environment. A command cannot ask for a password: it has no terminal, and its
+stdin is /dev/null. Use sudo -n and ssh -o BatchMode=yes. The load must end
+when its local process ends. Over ssh that needs -tt.
 
 Each run sets all factors, in the order of the file, and verifies all of them
-before and after the recording. A run whose set or verify fails, or whose load
-ends early, has failed: it has no baseline, and the others go on. So has a run
-with fewer operations than [run] asks for, or without one of its numbers. The
-mean counts of all such numbers that the load prints on its stdout from the
-beginning of the recording to its end. Called again, the command makes the runs
-that have no baseline yet, and those that `experiment plan --add-foldover` or
-`--add-replicates` has added.";
+before and after the recording. A run fails if a set or verify fails, if the
+load ends early, if there are fewer operations than [run] asks for, or if one
+of its numbers is missing. A failed run has no baseline, the other runs are
+made, and the exit code is 1. A number is the mean of all its values that the
+load prints on its stdout between the beginning and the end of the recording.
+Called again, the command makes the runs that have no baseline yet, and those
+that `experiment plan --add-foldover` or `--add-replicates` has added.";
 
 /// `nfscope experiment run`
 #[derive(Debug, Args)]
@@ -278,10 +279,10 @@ pub struct CheckArgs {
     /// The plan file: see `nfscope experiment run --help`
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Set and run nothing: print the commands, and look whether sh can read them and finds their programs on this host
+    /// Set and run nothing. Print the commands, and check that sh can parse them and finds their programs on this host
     #[arg(long, conflicts_with_all = ["duration", "url"])]
     pub dry_run: bool,
-    /// How long the load runs with each setting that is tried, beside its start
+    /// Time for which the load runs in each trial, in addition to its start
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = cli::duration)]
     pub duration: Duration,
     /// Agent to record [default: http://127.0.0.1:9943, or own probes if no agent answers]
@@ -296,12 +297,14 @@ pub struct CheckArgs {
 }
 
 const CHECK: &str = "\
-Tries as few runs of the plan as have every level: two, if nothing depends on
-anything else. Each sets and verifies its levels, starts the load, and records
-for --duration without a warm-up, into no store. A verify that accepts the other
-level, too, verifies nothing, and is told. So are a load that ends, too few
-operations for a run, and numbers that the load does not print. Everything is
-tried before the exit code is 1. The levels of the last run stay set.";
+The command tries a few runs of the plan that together have every level: two in
+most plans with two levels for each factor. Each trial sets and verifies its
+levels, starts the load, and records for --duration, without a warm-up. No
+recording is kept. These mistakes are reported: a level that cannot be set, a
+verify that accepts another level, too, a load that ends early, too few
+operations for a run, and numbers that the load does not print. All trials are
+made even if one fails, and the exit code is then 1. The levels of the last
+trial stay set.";
 
 /// `nfscope experiment analyse`
 #[derive(Debug, Args)]
@@ -309,23 +312,24 @@ pub struct AnalyseArgs {
     /// Name of the experiment
     #[arg(value_parser = name::check)]
     pub name: String,
-    /// The response: OP, or OP:p50, p90, p99, mean, rate. May be given more than once, and one correction is for all
+    /// The response: OP:p50, OP:p90, OP:p99, OP:mean or OP:rate; OP alone is OP:p99. May be given more than once. One correction for
+    /// multiple tests then covers all responses
     #[arg(long = "metric", required_unless_present = "responses", value_name = "OP[:WHAT]", value_parser = target_metric::parse)]
     pub metrics: Vec<Metric>,
     /// Another response: a row of `baseline compare`, as in "WRITE 3 in log", or load:NAME, a number that the load prints. May be given
     /// more than once
     #[arg(long = "response", value_name = "ROW|load:NAME")]
     pub responses: Vec<String>,
-    /// Analyse the recorded runs although others are missing, if those tell the effects of two factors
+    /// Analyse the recorded runs although others are missing, if the recorded ones show the effects of two factors
     #[arg(long)]
     pub incomplete: bool,
-    /// Effects that add up, and not factors
+    /// Analyse effects as differences that add up, instead of ratios that multiply
     #[arg(long)]
     pub linear: bool,
     /// Print JSON: an object, or an array of several responses
     #[arg(long)]
     pub json: bool,
-    /// Also write a page with drawings, a self-contained HTML file
+    /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Where the baselines are
@@ -334,13 +338,14 @@ pub struct AnalyseArgs {
 }
 
 const TABLE: &str = "\
-A row for each configuration: the mean of its rounds with half of its 95 %
-interval, from three rounds on. With --columns the levels of a factor are
-columns, as in throughput by processes, and each response has a table with the
-geometric mean of the columns. Without, each response is a column. Ratios are to
-the first configuration, by pairs within rounds, with intervals and p values
-from six rounds on (Holm's correction, differences beyond 2 %). --csv has a line
-for each cell, in seconds and other base units.";
+Each configuration has a row with the mean of its rounds. From three rounds on
+half of its 95 % interval follows the mean. With --columns the levels of a factor
+are columns, as in throughput by processes, and each response has a table of
+its own, with the geometric mean of the columns. Without --columns each
+response is a column. Ratios are to the first configuration, by pairs within
+rounds. From six rounds on they have intervals and p values (Holm's correction,
+differences of more than 2 %). --csv has a line for each cell, in seconds and
+other base units.";
 
 /// `nfscope experiment table`
 #[derive(Debug, Args)]

@@ -167,7 +167,6 @@ impl Load {
     ///
     /// # Errors
     /// When the load has ended.
-    /// When it has ended.
     pub(super) fn still_runs(&mut self) -> anyhow::Result<()> {
         let ended = self.group.leader.try_wait();
         match ended.context("cannot wait for the load")? {

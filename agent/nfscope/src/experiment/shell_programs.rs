@@ -45,7 +45,7 @@ struct Word {
     /// True if the word has no quotes and no substitutions.
     is_plain: bool,
     is_there: bool,
-    /// True if a command begins within the word, by `$(`.
+    /// True if the word contains `$(`, where a command begins.
     enters: bool,
 }
 
@@ -54,7 +54,7 @@ struct Reader<'a> {
     all: Vec<String>,
     /// True if the first program is the first word after assignments; `None` before the first program.
     first: Option<bool>,
-    /// Words at the beginning of commands so far, programs and reserved words.
+    /// Number of words in command position so far: names of programs, and reserved words.
     words: usize,
     /// True if a command may begin here.
     begins: bool,

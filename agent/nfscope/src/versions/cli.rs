@@ -26,9 +26,9 @@ Examples:
   nfscope versions nfs1:/srv/export --loads mail,database
   nfscope versions nfs1:/srv/export --scale 10,20,30,40,50
 
-Run it on an NFS client, as root. Each version gets a mount of its own below a
-temporary directory, with nosharecache. The files are in nfscope-versions-N on
-the export, which is removed at the end. Loads:
+Run the command on an NFS client, as root. Each version gets a mount of its own
+below a temporary directory, with nosharecache. The files are in the directory
+nfscope-versions-N on the export, which is removed at the end. The loads are:
   reads      reads of 4 KiB with O_DIRECT
   writes     writes of 4 KiB with O_SYNC
   metadata   mkdir, create, write, close, open, read, close, stat, rename,
@@ -36,10 +36,11 @@ the export, which is removed at the end. Loads:
   opens      open() of files 0, 4 and 8 directories deep, each on a new mount
 and every workload of `nfscope workload list`, by fio.
 
-Each round has a block of each version, in balanced random order. Ratios are to
-the first version, by pairs within rounds. With fewer than six rounds there are
-neither intervals nor verdicts. FINDS is the smallest difference that as many
-rounds find in four of five measurements.
+Each round has a block (one run of the load) of each version, in balanced
+random order. Ratios are to the first version, by pairs within rounds. With
+fewer than six rounds there are neither intervals nor verdicts. FINDS is the
+smallest difference that this number of rounds finds in four of five
+measurements.
 
 A JSON object; mean and half_width (95 %), null if unknown:
   source, versions, left_out [{what why}], rounds, runtime_seconds, threads,
@@ -59,22 +60,23 @@ pub struct VersionsArgs {
     /// The export to measure
     #[arg(value_name = "SERVER:/EXPORT")]
     pub export: Export,
-    /// Versions to compare; the first is the one that others are compared with [default: 3,4.0,4.1,4.2; with --scale 4.0,4.1]
+    /// Versions to compare; the others are compared with the first one [default: 3,4.0,4.1,4.2; with --scale 4.0,4.1]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = version)]
     pub versions: Vec<String>,
     /// Loads: reads, writes, metadata, opens, or workloads of fio [default: the first four; with --scale reads]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = load)]
     pub loads: Vec<Loads>,
-    /// What the server calls the export over NFSv3, where that is another path (fsid=0)
+    /// The export over NFSv3, if it has another path there (fsid=0)
     #[arg(long, value_name = "SERVER:/EXPORT")]
     pub v3_export: Option<Export>,
-    /// More options of the mounts: noac, nconnect=4, sec=krb5
+    /// Additional mount options: noac, nconnect=4, sec=krb5
     #[arg(long, value_name = "LIST")]
     pub mount_options: Option<String>,
-    /// Rounds, each with a block of every version; 6 are the fewest that have intervals [default: 8]
+    /// Number of rounds, each with a block of every version; intervals need 6 [default: 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// Go on until half the 95 % interval of each ratio of throughput (opens: of latency) is at most this part of it: 5% (at least 13 rounds)
+    /// Repeat until half the 95 % interval of each ratio of throughput (opens: of latency) is at most this part of it: 5% (at least 13
+    /// rounds)
     #[arg(long, value_name = "PERCENT", value_parser = precision, conflicts_with_all = ["rounds", "scale"])]
     pub until_ci: Option<f64>,
     /// With --until-ci: longest measurement
@@ -83,10 +85,10 @@ pub struct VersionsArgs {
     /// Length of a block
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub runtime: Duration,
-    /// Threads of a load
+    /// Number of threads of a load
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// Instead of the comparison: throughput with each of these numbers of threads, and what each thread more adds
+    /// Instead of the comparison: throughput with each of these numbers of threads, and the gain of each additional thread
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "threads", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub scale: Vec<u32>,
     /// Amount of data of a workload of fio
@@ -95,7 +97,8 @@ pub struct VersionsArgs {
     /// Seed of the random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// The server's agent, for its part of the time and for component operations; it needs --web.allow-details or a password
+    /// Agent of the server, for the time in the server and for component operations; it must let this client read /snapshot
+    /// (--web.allow-details, a password or a certificate)
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// Access to that agent
@@ -104,7 +107,7 @@ pub struct VersionsArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Also write a page with drawings, a self-contained HTML file
+    /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -8,33 +8,36 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  nfscope what-if                        the changes that would be worth most
+  nfscope what-if                        the changes with the largest gain
   nfscope what-if --threads 32           the agent on this host, watched for a
                                          minute; without an agent, own probes
-  nfscope what-if friday --log 0.1ms     by the baseline `friday`
+  nfscope what-if friday --log 0.1ms     from the baseline `friday`
   nfscope what-if friday --threads 32 --log 1ms --clients x2
   nfscope what-if friday --write-size 64k
   nfscope what-if friday --threads 32 --json | jq '.rate'
 
 The measured requests are replayed through a simulation of the server: threads,
 CPUs, a log with group commit, disks and clients. The simulation first has to
-reproduce what was measured; where it does not, there is no prediction. What was
-not measured has several answers, and the interval covers them all.
-Measure under the load that matters: an idle server says nothing about limits.
+reproduce the measurement. Otherwise there is no prediction. A measurement
+leaves some properties of the server open. The interval covers all values of
+them that reproduce it.
+Measure under the load that matters: an idle server shows no limits.
 
 Exit code:
   0   there is a prediction
-  1   there is none; the error says why
+  1   there is no prediction; the error has the reason
 
 A JSON object; times are in seconds, rates in requests per second:
   change       threads log_seconds disk_seconds cpus clients_factor write_bytes;
-               null where nothing changes
+               null for each that stays
+  threads_by_pool
+               nfsd threads of each pool after a change of threads, else empty
   rate residence queue queue_p99
                before, after, low, high
   ops          version op mean p99, each with before, after, low, high
   used         resource utilization (0 to 1) after the change
   calibration  rate and residence of the model without the change, relative to
-               what was measured
+               the measured ones
   assumptions  list of sentences
 Without a change, a list of objects: gain gain_low gain_high is_rate prediction.";
 
@@ -45,7 +48,7 @@ pub struct WhatIfArgs {
     /// Name of a baseline [default: watch the agent]
     #[arg(value_name = "RECORDING")]
     pub name: Option<String>,
-    /// nfsd threads of all pools together
+    /// Number of nfsd threads of all pools together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub threads: Option<u32>,
     /// Time of one request to the device of the log: 0.1ms, 50us
@@ -54,10 +57,10 @@ pub struct WhatIfArgs {
     /// Time of one request to the disks outside the log
     #[arg(long, value_name = "TIME", value_parser = device)]
     pub disk: Option<Duration>,
-    /// CPUs
+    /// Number of CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cpus: Option<u32>,
-    /// Times as many clients: x2, x0.5
+    /// Factor for the number of clients: x2, x0.5
     #[arg(long, value_name = "xN", value_parser = times)]
     pub clients: Option<f64>,
     /// Bytes of each WRITE: 4096, 128k, 1m

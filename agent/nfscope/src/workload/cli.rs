@@ -33,25 +33,29 @@ Examples:
       --url http://nfs1:9943 --store ~/nfs.db
   nfscope baseline compare hdd-1,hdd-2,hdd-3 ssd-1,ssd-2,ssd-3 --store ~/nfs.db
 
-Run the workload on an NFS client, not on the server. The files are created once
-in DIR/nfscope-workload-NAME, which is removed at the end. The first repeat
-warms up caches and is discarded. Repeats are separate runs of fio with a
-Student's t interval of their mean. If consecutive repeats correlate, the
-interval is too narrow, and the result contains a warning. --until-ci looks
-after 10 repeats and then each time there are a third more. It ends after two
-looks in a row, and never while repeats correlate much.
+Run the workload on an NFS client, not on the server. The files are created
+once in DIR/nfscope-workload-NAME, which is removed at the end. The first
+repeat warms up caches and is discarded. Repeats are separate runs of fio with
+a Student's t interval of their mean. If consecutive repeats correlate, the
+interval is too narrow, and the result contains a warning. --until-ci checks
+the interval after 10 repeats, and then each time there are a third more. The
+measurement ends when two checks in a row pass, and never while repeats are
+strongly correlated.
 
 --record keeps the results of the repeats as a baseline: rates, latencies and
-failures of each job, in 30 windows a repeat (of at least 1 s). A repeat with
-phases is one window. Where the server's agent answers, each window has its
-metrics, too. Operations that fail are counted then, and end no run.
+failures of each job, in 30 windows for each repeat (of at least 1 s). A repeat
+of a workload with phases is one window. Where the server's agent answers, each
+window has its metrics, too. With --record, failed operations are counted, and
+do not end the run.
 
-With --rate a request is due at random, and its latency begins then, so that a
-slow answer delays no later request. Up to --depth of them (64) are under way.
-Of `database` they are fio's, and a warning tells if the depth was reached, or
-the rate was not. Of workloads with small files they are nfscope's own, which
-wait for a place, and have that wait in their latency. streams, iozone and ramp
-have no open loop, and the error says why.
+With --rate each request is due at a random time (Poisson), and its latency
+counts from then. A slow answer therefore delays no later request. Up to
+--depth requests (64) are in flight. The requests of `database` are made by
+fio, with up to --depth requests in each thread. A warning says if the depth
+was reached, or if the rate was not. Requests of workloads with small files are
+made by nfscope. Requests above the depth wait, and this wait is part of their
+latency. streams, iozone and ramp have no open loop, and the error has the
+reason.
 
 A JSON object; intervals are mean and half_width (95 %), null if unknown:
   workload, size, directory, filesystem {type version source}, fio, metric,
@@ -75,11 +79,11 @@ pub struct WorkloadArgs {
 /// What to do with workloads.
 #[derive(Debug, Subcommand)]
 pub enum WorkloadCommand {
-    /// List the workloads: what each stands for, and its mix of operations
+    /// List the workloads, each with its purpose and its mix of operations
     List,
     /// Print the job file of a workload for fio; its comments explain every parameter
     Show {
-        /// Which workload
+        /// Name of the workload
         #[arg(value_parser = named)]
         name: Workload,
     },
@@ -91,7 +95,7 @@ pub enum WorkloadCommand {
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct WorkloadRunArgs {
-    /// Which workload; see `nfscope workload list`
+    /// Name of the workload; see `nfscope workload list`
     #[arg(value_parser = named)]
     pub name: Workload,
     /// Directory to work in: a mounted NFS export
@@ -106,22 +110,22 @@ pub struct WorkloadRunArgs {
     /// With --until-ci: longest measurement. A repeat that would end later does not start [default: 1h]
     #[arg(long = "max-duration", alias = "at-most", value_name = "TIME", value_parser = duration, requires = "until_ci")]
     pub at_most: Option<Duration>,
-    /// Length of one repeat: 10s, 1m (metadata runs until its files are done)
+    /// Length of one repeat, or of each step of ramp: 10s, 1m. Without --rate, repeats of metadata and iozone end with their work instead
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = runtime)]
     pub runtime: Duration,
     /// Amount of data; the job file lists the sizes
     #[arg(long, value_parser = size(), default_value = "medium")]
     pub size: SizeName,
-    /// A parameter of the job file: --set FILES=5000; `nfscope workload list` has their names
+    /// A parameter of the job file: --set FILES=5000. `nfscope workload list` shows the names
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Threads or processes of the workload; the job file says of which kind
+    /// Number of threads or processes of the workload; the job file describes them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Requests under way at most: of an open loop [default: 64], or of each thread of database
+    /// Largest number of requests in flight: of an open loop [default: 64], or of each thread of database
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: Option<u32>,
-    /// Requests per second that arrive at random whether earlier ones have ended or not: an open loop
+    /// Requests per second of an open loop: they arrive at random, whether earlier ones have ended or not
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
     /// Metric for --until-ci

@@ -2,7 +2,7 @@
 
 use crate::fixture::root;
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nfscope::cli::Cli;
 use nfscope_model::family;
 use nfscope_serve::http::PEER_STREAMS;
@@ -241,13 +241,19 @@ fn nfscope_words(command: &str) -> Option<Vec<&str>> {
     )
 }
 
+/// True if a missing argument is a flag.
+fn lacks_a_flag(error: &clap::Error) -> bool {
+    let missing = error.get(ContextKind::InvalidArg);
+    matches!(missing, Some(ContextValue::Strings(all)) if all.iter().any(|a| a.starts_with("--")))
+}
+
 #[test]
 fn commands_in_pages_parse() {
     let mut wrong = Vec::new();
     let mut seen = 0;
     for page in pages() {
         let whole = page.commands().into_iter().map(|c| (c, true));
-        // Commands in a text may lack their arguments, and flags their values.
+        // Commands in a text may lack their arguments. A flag must not lack another flag that it requires.
         let named = page.names().into_iter().map(|c| (c, false));
         for (command, whole) in whole.chain(named) {
             let Some(words) = nfscope_words(&command) else {
@@ -258,8 +264,8 @@ fn commands_in_pages_parse() {
                 Ok(_) => true,
                 Err(e) => match e.kind() {
                     ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
-                    ErrorKind::MissingRequiredArgument
-                    | ErrorKind::MissingSubcommand
+                    ErrorKind::MissingRequiredArgument => !whole && !lacks_a_flag(&e),
+                    ErrorKind::MissingSubcommand
                     | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => !whole,
                     _ => false,
                 },

@@ -60,7 +60,7 @@ fn a_small_change_that_students_t_finds_is_found() {
         "{}",
         c.headline
     );
-    // Quantity that is not primary: one of many.
+    // Other quantities are corrected for their number, so the same change is no evidence there.
     let of_requests = |r: &&Row| matches!(r.subject, Subject::Requests { .. });
     let mut others = c.rows.iter().filter(of_requests);
     assert!(
@@ -68,7 +68,7 @@ fn a_small_change_that_students_t_finds_is_found() {
         "{:?}",
         c.rows
     );
-    // Change by 1 % that many long recordings show to be small.
+    // Long recordings show that a change by 1 % is below the least change that matters.
     let small = |seed, slower: f64| of_means(seed, 360, &z.map(|z| slower * (0.004 * z).exp()));
     let c = compare_all(&small(300, 1.0), &small(400, 1.01), &Options::default());
     let mean = primary(&c);
@@ -209,7 +209,7 @@ fn the_primary_quantity_is_what_takes_the_most_time() {
     };
     let (s, _) = subject(&queue(3, 5e-3), &queue(4, 20e-6), &known);
     assert_eq!(s, Subject::Queue);
-    // Default primary quantity: it keeps no other from being tested.
+    // A primary quantity that was chosen by default does not keep the others from being tested.
     let [b, a] = [queue(5, 20e-6), queue(6, 20e-6)].map(|r| [r]);
     let c = compare_all(&b, &a, &known);
     assert!(c.rows.iter().all(|r| r.verdict != Verdict::NotTested));

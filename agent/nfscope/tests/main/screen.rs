@@ -363,7 +363,7 @@ fn a_finding_has_evidence_advice_and_its_past() {
         assert!(shown.contains(says), "{says}: {shown}");
         assert_eq!(shown.contains("gain much"), says.contains("gain much"));
     }
-    // Texts are of the agent, and steer no terminal.
+    // Texts come from the agent: control characters in them must not reach the terminal.
     assert!(!text.contains('\u{1b}'));
     assert!(text.lines().all(|l| l.chars().count() <= 100));
 }

@@ -92,18 +92,18 @@ fn keys_change_the_panel_the_order_the_filter_and_the_pause() {
     t.shows("192.0.2.7");
     t.press("5");
     t.shows("unsupported");
-    // The agent's findings, and then single slow operations.
+    // Panels of the agent's findings, and of single slow operations.
     t.press("7");
     t.shows("no finding is active");
     t.press("8");
     t.shows("< > change this");
-    // A press on the name of a panel, by the encoding of SGR, with columns and lines that count from one.
+    // Mouse click on the name of a panel, in the SGR encoding (mode 1006): columns and lines count from 1.
     let line = t.wait("the panels", |s| s.contains(" 3 Disks"));
     let y = line.lines().position(|l| l.contains(" 3 Disks")).unwrap();
     let x = line.lines().nth(y).unwrap().find(" 3 Disks").unwrap();
     t.press(&format!("\x1b[<0;{};{}M", x + 2, y + 1));
     t.shows("IN FLIGHT");
-    // Without the mouse the terminal selects text.
+    // `M` switches mouse reporting off, so that the terminal itself can select text.
     t.press("M");
     t.press("1?");
     t.shows("PHASES of an operation");
@@ -135,7 +135,7 @@ fn keys_change_the_panel_the_order_the_filter_and_the_pause() {
     let (status, bytes) = t.ended();
     assert!(status.success());
     assert!(sgr(&bytes).iter().any(is_color));
-    // The mouse is given back, and nothing else would stay behind.
+    // Mouse modes are switched off at the end, and bracketed paste (2004) was never switched on.
     let text = String::from_utf8_lossy(&bytes);
     for mode in ["?1000", "?1002", "?1003", "?1006"] {
         let last = |way: char| text.rfind(&format!("{mode}{way}"));
@@ -185,7 +185,7 @@ fn wide_screens_have_history_and_one_client_has_its_operations() {
     assert_eq!(heads.len(), 2, "{text}");
     assert!(!heads.iter().any(|l| l.contains("HISTORY")), "{text}");
     println!("{text}");
-    // Export of the same operations.
+    // Panel of an export with the same operations: the command counts them by client and operation.
     t.press("\r");
     t.press("G");
     t.press("k");

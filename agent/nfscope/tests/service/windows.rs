@@ -55,11 +55,11 @@ fn clients_that_do_not_read_their_windows_leave_memory_for_others() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let mut idle = Vec::new();
     let begun = Instant::now();
-    // Archive that is still writing the windows from above: it answers `busy`.
+    // The archive answers `busy` until it has written the windows from above.
     while get(a, &path, "").contains("busy") {
         assert!(begun.elapsed() < HANG);
     }
-    // Clients read the head of their response, and no more.
+    // Clients read the header of their response only, so the agent keeps the body in memory.
     let refused = loop {
         assert!(begun.elapsed() < HANG && idle.len() * ANSWER < 200 << 20);
         let mut from = BufReader::with_capacity(512, send(a, request.as_bytes()));

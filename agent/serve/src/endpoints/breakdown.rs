@@ -10,7 +10,9 @@ pub(super) struct Breakdown;
 impl Endpoint for Breakdown {
     const PATH: &str = "/breakdown";
     const ABOUT: &str = "operations by client, export, user or file, while you listen";
-    const HELP: &str = "";
+    const HELP: &str = "\
+operations by client, export, op, version, user or file while a
+client reads, one JSON object per line (by=client,op)";
     const CONTENT: Content = Content::Lines;
     const ACCESS: Access = Access::Details;
     const SERVED: Served = Served::Stream;

@@ -11,8 +11,8 @@ impl Endpoint for Findings {
     const PATH: &str = "/findings";
     const ABOUT: &str = "JSON: what makes requests slow, now and before";
     const HELP: &str = "\
-active and past findings, and what changes would be worth (worth,
-or worth_unknown with the reason; worth_at), as JSON";
+active and past findings, and the predicted gain of changes
+(worth, or worth_unknown with the reason; worth_at), as JSON";
     const SERVED: Served = Served::Shared;
     type Query = ();
 

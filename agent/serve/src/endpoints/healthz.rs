@@ -10,7 +10,9 @@ impl Endpoint for Healthz {
     const ABOUT: &str = "200 while NFS operations are being timed; degraded while requests are stuck, in grace or while the server stops";
     const HELP: &str = "\
 200 while NFS operations are being timed, else 503 and the reason;
-the text is ok, or degraded while requests are stuck in the server,\nwhile it is in its grace period, or while it has been starting or\nstopping for a second or longer";
+the text is ok, or degraded while requests are stuck in the server,
+while the server is in its grace period, or while it has been
+starting or stopping for a second or longer";
     const CONTENT: Content = Content::Word;
     const SERVED: Served = Served::Each;
     type Query = ();

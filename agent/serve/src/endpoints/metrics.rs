@@ -12,7 +12,7 @@ impl Endpoint for Metrics {
     const ABOUT: &str = "for Prometheus: text, OpenMetrics, native histograms";
     const HELP: &str = "\
 for Prometheus: text, OpenMetrics, native histograms; collect[]=op
-and exclude[]=clients choose parts of it: op, rpc, threads, log,
+and exclude[]=clients select parts of it: op, rpc, threads, log,
 zfs, block, mounts, clients, exports, cpu, findings, coverage,
 agent";
     const CONTENT: Content = Content::Exposition;

@@ -25,8 +25,9 @@ impl Endpoint for Stuck {
     const ABOUT: &str =
         "JSON: requests in hand for a second or longer, for <code>nfscope stuck</code>";
     const HELP: &str = "\
-requests in hand for longer than over=1s, the oldest first: client,
-operation, inode, export and what each waits for, as JSON";
+requests that a thread has been serving for longer than over=1s,
+the oldest first: client, operation, inode, export and the cause
+of the wait, as JSON";
     const ACCESS: Access = Access::Details;
     // Answers are paced, because the probes look at the stack of each thread.
     const SERVED: Served = Served::Paced;

@@ -18,9 +18,9 @@ impl Endpoint for Windows {
     const PATH: &str = "/windows";
     const ABOUT: &str = "JSON: the last quarter of an hour, for the page";
     const HELP: &str = "\
-what the page draws: the last quarter of an hour, or a range from
-the disk (from, to: seconds since 1970; columns: 1 to 400), or of
-a baseline (recording=NAME), as JSON";
+data of the page: the last quarter of an hour, a range from the
+disk (from, to: seconds since 1970; columns: 1 to 400), or a
+baseline (recording=NAME), as JSON";
     const SERVED: Served = Served::Shared;
     const LARGE: bool = true;
     type Query = Wanted;

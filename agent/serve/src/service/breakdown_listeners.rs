@@ -2,7 +2,7 @@
 //!
 //! The source groups operations by all dimensions that a listener wants, once for all listeners, and only while there are any. Each
 //! listener gets the rows that it asked for. Operations that it does not take in time are kept and come with its next line, so that none is
-//! lost: at most [`MOST_KEPT`] rows, and the rest summed up. If a path is still being looked up, a line waits for the next look, once.
+//! lost: at most [`MOST_KEPT`] rows, and the rest summed up. If a path is still being looked up, a line waits once for the next poll.
 
 use crate::names::Names;
 use bytes::Bytes;
@@ -123,7 +123,7 @@ impl Listener {
     /// Sends the rows if the interval has passed. Rows that cannot be sent stay.
     fn tell(&mut self, names: &Names, now: Instant) {
         let passed = now.duration_since(self.since);
-        // Looks come a little early or late. Without this slack a listener would miss every second look.
+        // Polls of the source come a little early or late. Without this slack a listener would miss every second one.
         if passed + INTERVAL / 2 < self.query.interval {
             return;
         }
@@ -186,7 +186,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Time until the next look; `None` without listeners.
+    /// Time until the next poll of the source; `None` without listeners.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         let looked = self.looked.filter(|_| !self.listeners.is_empty())?;
         Some(INTERVAL.saturating_sub(now.duration_since(looked)))

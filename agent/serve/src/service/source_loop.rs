@@ -23,7 +23,7 @@ use tokio::sync::watch;
 /// Least time between two polls of the source for modules that have come or gone.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Work that the thread does for another one, between two readings.
+/// Function that another thread hands to this thread, which runs it between two readings.
 pub(super) type Work = Box<dyn FnOnce(&mut Running<'_>) + Send>;
 
 /// State of the thread, which only the thread can reach.
@@ -96,7 +96,7 @@ pub(super) fn run(
         if polled.elapsed() >= POLL_INTERVAL {
             source.poll();
             polled = Instant::now();
-            // A window begins with a probe that has come.
+            // A new window begins when programs were attached or detached, because their counters begin at 0.
             running.cut_where_programs_changed();
         }
     }

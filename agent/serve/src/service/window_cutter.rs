@@ -88,7 +88,7 @@ mod tests {
         set: f64,
         began: u64,
         count: u64,
-        /// All operations ever, also those of counters that are gone.
+        /// Operations since the start, including those whose counters went away with a detached probe.
         all: u64,
         state: ProbeState,
         /// Seconds that pass during a reading.
@@ -108,7 +108,7 @@ mod tests {
             }
         }
 
-        /// Lets time pass, with operations.
+        /// Advances the clock by `seconds`, and counts these operations if the probe is attached.
         fn runs(&mut self, seconds: f64, operations: u64) {
             self.at += seconds;
             if self.state == ProbeState::Attached {
@@ -174,7 +174,7 @@ mod tests {
             }
         }
 
-        /// Wakes the thread at this time of the server.
+        /// Runs one step of the thread at the server's present time.
         fn wakes(&mut self, server: &mut Server) {
             let now = self.now(server);
             self.cutter.step(server, now);
@@ -208,7 +208,7 @@ mod tests {
             self.told.iter().map(|w| w.2).sum()
         }
 
-        /// End of a window and begin of the next one, for each pair that does not meet.
+        /// Gaps and overlaps: end of a window and begin of the next one, for each pair that does not meet.
         fn breaks(&self) -> Vec<(f64, f64)> {
             let pairs = self.told.iter().zip(self.told.iter().skip(1));
             let apart = pairs.filter(|(a, b)| (a.1 - b.0).abs() > 1e-3);
@@ -234,7 +234,7 @@ mod tests {
                 server.runs(sleeps + delay, 10 + i);
                 agent.wakes(&mut server);
             }
-            // The last window ends with the last count.
+            // Ten seconds without operations end the current window, so that every operation is in a window.
             server.runs(10.0, 0);
             agent.wakes(&mut server);
             agent.is_asked(&server);

@@ -87,7 +87,7 @@ impl Parts {
 pub struct Script {
     /// Name of the script, which is also its program's name among the probes.
     pub name: &'static str,
-    /// Word of the probe.
+    /// Name of the probe.
     pub probe: &'static str,
     /// Probes that the script enables, in short.
     pub hooks: &'static str,

@@ -39,7 +39,7 @@ fn in_order(left_out: &[&str]) -> impl Iterator<Item = &'static Probe> {
     probes.into_iter()
 }
 
-/// Loaded objects by the probe's word, and the status of every program in the order of the table.
+/// Loaded objects by the name of the probe, and the status of every program in the order of the table.
 pub struct Probes {
     /// Objects of the probes that are attached.
     pub loaded: BTreeMap<&'static str, Loaded>,

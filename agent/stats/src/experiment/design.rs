@@ -91,14 +91,14 @@ impl Levels {
         (0..factors).fold(Levels::default(), |levels, f| levels.with(f, CENTRE as u8))
     }
 
-    /// Levels with another one of a factor.
+    /// Returns these levels with `level` in place of the level of `factor`.
     #[must_use]
     pub fn with(self, factor: usize, level: u8) -> Levels {
         let shift = 8 * factor;
         Levels(self.0 & !(0xff << shift) | u128::from(level) << shift)
     }
 
-    /// The level of a factor.
+    /// Level of this factor.
     pub fn at(self, factor: usize) -> usize {
         usize::from((self.0 >> (8 * factor)) as u8)
     }

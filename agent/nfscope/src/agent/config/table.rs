@@ -222,8 +222,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         flag: "no-late-attach",
         about: Some(
             "Keep the privileges to attach again when nfsd or sunrpc is loaded later: four capabilities for as long as the agent runs. \
-             With `false` every capability is dropped once the probes are attached, and neither slow operations nor what NFSv4 \
-             clients hold is reported",
+             With `false` every capability is dropped once the probes are attached, and neither slow operations nor the state \
+             that NFSv4 clients hold is reported",
         ),
         reloads: false,
         set: |s, v| {
@@ -251,7 +251,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         variable: "NFSCOPE_PROBES_PHASES",
         flag: "no-phases",
         about: Some(
-            "Split operations into phases (CPU, run queue, log, disk, lock). With `false` the programs at waits are not attached",
+            "Split operations into phases (CPU, run queue, log, disk, lock). With `false` the probe programs that time waits are not \
+             attached",
         ),
         reloads: false,
         set: |s, v| {

@@ -64,7 +64,7 @@ fn field<'a>(client: &'a BTreeMap<String, String>, name: &str) -> &'a str {
     client.get(name).map_or("?", String::as_str)
 }
 
-/// Applies `look` to the NFSv4 clients, or returns an answer why they are not known. No clients, no answer.
+/// Applies `look` to the NFSv4 clients. If they are not known, the only answer says why. Without clients there is no answer.
 fn with(host: &Host, look: fn(&[BTreeMap<String, String>]) -> Vec<Answer>) -> Vec<Answer> {
     match Clients::read(host) {
         // Kernels before 5.3 have no such directory.

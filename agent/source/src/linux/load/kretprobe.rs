@@ -25,7 +25,7 @@ const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// An attached program; dropping it detaches it.
 pub struct Attached {
     link: Held,
-    /// The event stands behind the link, which uses it: fields are dropped in this order.
+    /// Event that the link uses. Fields are dropped in the order of their declaration, so the event stands behind the link.
     event: Option<Event>,
 }
 
@@ -56,7 +56,8 @@ impl AsFd for Attached {
 }
 
 impl Attached {
-    /// Takes over a program that another process attached, which no longer removes the probe in tracefs.
+    /// Takes over a program from the process that attached it. From now on this value removes the probe in tracefs, and that process does
+    /// not.
     pub fn take(descriptor: OwnedFd, place: Option<Place>) -> Self {
         Attached {
             link: Held::Taken(descriptor),

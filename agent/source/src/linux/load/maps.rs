@@ -129,7 +129,7 @@ impl Map {
         self.words(i, copied).or_else(|| self.value(&i))
     }
 
-    /// An element of the array that is a map's only value, as sections of an object have them; `None` behind the last.
+    /// An element of the array that is the map's only value, as in the map of a data section; `None` behind the last element.
     pub fn element<T: Pod>(&self, i: u32) -> Option<T> {
         let (at, bytes) = (i as usize * size_of::<T>(), size_of::<T>());
         if at + bytes > self.value_size() {
@@ -274,7 +274,7 @@ fn copied<T: Pod>(words: &mut dyn Iterator<Item = *mut u64>) -> T {
 pub struct Shared {
     records: Option<[(&'static str, Map); 2]>,
     client_rows: u32,
-    /// Object in place of the nfsd probe's own, for a measurement.
+    /// BPF object that is loaded instead of the built-in object of probe nfsd, to measure another build of it.
     nfsd_object: Option<Vec<u8>>,
     books: Cell<bool>,
     settled: Cell<bool>,
@@ -288,7 +288,7 @@ pub(super) const REQUESTS_MORE: u32 = 512;
 pub(super) const SHARED: [&str; 2] = ["nfsd_request", "nfsd_more"];
 
 impl Shared {
-    /// Creates the maps. `client_rows` is the number of pairs of client and export that are counted apart at a time.
+    /// Creates the maps. `client_rows` is the largest number of pairs of client and export with a row of their own.
     pub fn create(client_rows: u32) -> Self {
         let make = |kind, name, entries, flags| {
             let options = libbpf_sys::bpf_map_create_opts {
@@ -344,7 +344,8 @@ impl Shared {
         self.books.set(false);
     }
 
-    /// Notes that operations are measured in the way that was found. The way does not change until they are measured no more.
+    /// Notes that programs measure operations, by the scheduler's books or at context switches. The choice between the two does not change
+    /// until they are detached.
     pub fn settle(&self, measured: bool) {
         self.settled.set(measured);
     }
@@ -354,7 +355,7 @@ impl Shared {
         self.settled.get()
     }
 
-    /// Number of pairs of client and export that are counted apart at a time.
+    /// Largest number of pairs of client and export with a row of their own.
     pub(super) fn client_rows(&self) -> u32 {
         self.client_rows
     }

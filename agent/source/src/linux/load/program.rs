@@ -50,7 +50,7 @@ pub enum When {
     Preemptible,
     /// Kernels where the waits of operations come from the scheduler's books.
     Books,
-    /// Kernels where they do not.
+    /// Kernels where these waits are measured at context switches.
     NoBooks,
     /// Servers that grant delegations for writing.
     WriteDelegations,
@@ -94,7 +94,7 @@ pub struct Variant {
 /// that no half of a request is counted.
 #[derive(Debug)]
 pub struct Probe {
-    /// Word of the probe.
+    /// Name of the probe, for example `nfsd`: that of its file, its metric label and its status.
     pub word: &'static str,
     /// Object that is loaded.
     pub object: &'static nfscope_probes::Object,

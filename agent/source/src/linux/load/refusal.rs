@@ -14,12 +14,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Explains an error by the log since the log was taken last.
+    /// Explains an error by the messages in the log, and empties the log.
     pub fn from_log(error: &libbpf_rs::Error) -> Self {
         Self::explain(&take_log(), error)
     }
 
-    /// True if the kernel refuses every program of that kind: it does so without the verifier, and so without a message of it.
+    /// True if the kernel refuses every program of this kind. It refuses them before the verifier runs, so the verifier has no message.
     pub(super) fn is_of_the_kind(&self) -> bool {
         self.reason == "BPF program load failed: -EPERM"
     }

@@ -19,7 +19,7 @@ use std::time::Instant;
 /// A log with a probe of its own, and the programs without which a figure would be incomplete.
 #[derive(Debug)]
 pub struct Log {
-    /// Word of the probe.
+    /// Name of the probe.
     pub probe: &'static str,
     /// Name of its map of rows.
     pub map: &'static str,

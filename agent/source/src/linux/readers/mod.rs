@@ -1,4 +1,5 @@
-//! Readers of a snapshot. Each keeps between readings what it compares with, and says what becomes of that when its probe comes and goes.
+//! Readers, which fill a snapshot. Each keeps the values that it compares the next reading with, and handles the attachment and detachment
+//! of its probe.
 
 mod block;
 mod client;
@@ -27,7 +28,7 @@ use nfscope_model::{Snapshot, family};
 use nfsd::Nfsd;
 use std::time::Instant;
 
-/// Agent and host, as readers see them beside their own state.
+/// Input that all readers share: options of the agent, facts about the host, and the probes.
 #[derive(Clone, Copy)]
 pub struct Here<'a> {
     pub options: &'a Options,
@@ -35,18 +36,18 @@ pub struct Here<'a> {
     pub probes: &'a Probes,
 }
 
-/// A reader's answer to its probe's coming and going.
+/// Hooks of a reader for the attachment and detachment of its probe.
 trait Reader {
-    /// Word of the probe.
+    /// Name of the probe.
     fn probe(&self) -> &'static str;
 
-    /// The probe was attached: its tables are empty.
+    /// Called when the probe was attached, with empty tables.
     fn comes(&mut self, _l: &Loaded, _options: &Options) {}
 
-    /// The probe is about to be detached.
+    /// Called before the probe is detached.
     fn goes(&mut self, _l: &Loaded) {}
 
-    /// The probe was detached. Tables in `shared` outlive it.
+    /// Called when the probe was detached. Tables in `shared` outlive it.
     fn gone(&mut self, _shared: &Shared, _options: &Options) {}
 }
 
@@ -82,7 +83,7 @@ impl Readers {
         }
     }
 
-    /// Readers whose state follows a probe.
+    /// Readers with state of this probe.
     fn of(&mut self, probe: &str) -> impl Iterator<Item = &mut dyn Reader> {
         let all: [&mut dyn Reader; 4] = [
             &mut self.nfsd,
@@ -128,7 +129,7 @@ impl Readers {
         if probes.get("zfs").is_some() {
             took(start, "zfs", s);
         }
-        // Exports without durable writes are known by the datasets' properties, which the reader of ZFS has added.
+        // Exports without durable writes depend on properties of datasets, which the reader of ZFS has added.
         self.export_devices.not_durable(s);
         self.nfsd.read_durable(here, &self.export_devices, s);
         cpu::read(s);

@@ -23,7 +23,8 @@ use nfscope_model::{BreakdownBatch, BreakdownWant, SlowBatch, SlowFilter};
 use nfscope_model::{HeldRequests, ProbeState, ProbeStatus, Snapshot};
 use std::time::{Duration, Instant};
 
-/// Values that the reader keeps. Those in `compared` start again with the probe's counts.
+/// State of the reader from one snapshot to the next. `compared` is reset when the probe is detached, because the counters of the next
+/// attachment begin at 0.
 pub struct Nfsd {
     exports: Exports,
     stalled: Stalled,
@@ -31,7 +32,7 @@ pub struct Nfsd {
     compared: Compared,
 }
 
-/// Values that compare with the probe's counts.
+/// State that is derived from earlier values of the probe's counters.
 struct Compared {
     earlier: Earlier,
     accounting: ClientAccounting,
