@@ -109,10 +109,19 @@ pub fn beside_the_host<T>(work: impl FnOnce() -> T) -> T {
                 thread::sleep(STEP.saturating_sub(begun.elapsed()));
             }
         });
-        let done = work();
-        ended.store(true, Ordering::Relaxed);
-        done
+        // A panic of `work` ends the thread, too: the scope waits for it.
+        let _ends = Ends(&ended);
+        work()
     })
+}
+
+/// Sets a flag when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Joins this process's terminal to a shell inside the machine until the shell ends.

@@ -68,6 +68,7 @@ mod slow;
 pub mod soak;
 mod spec;
 pub mod ssd_log;
+mod stamped;
 pub mod supervisor;
 mod threads;
 mod variant;

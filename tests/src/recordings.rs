@@ -5,20 +5,21 @@
 //! the digest differs, and judges that, too; `lab recordings` records anew and keeps it.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use flate2::bufread::GzDecoder;
-use flate2::{Compression, GzBuilder};
 
 use crate::kernel::Kernel;
 use crate::server::Server;
-use crate::{baselines, campaign, digest, experiment, paths};
+use crate::{baselines, campaign, digest, experiment, paths, stamped};
 
 /// The store in a machine. A file system of the machine holds it: the folder that is shared with the host has no locks for a database.
 pub(crate) const STORE: &str = "/run/baselines.db";
+
+/// Command that makes a missing recording.
+const MADE_BY: &str = "lab recordings";
 
 /// The kernel of all recordings.
 pub const KERNEL: Kernel = Kernel::V6_12;
@@ -87,18 +88,24 @@ pub struct Recording {
     pub name: &'static str,
     /// Files of the store: the database, and the plans of experiments beside it.
     files: &'static [&'static str],
-    /// Sources that can change it, beside those of recorded windows.
+    /// Sources that can change it, beside [`INPUTS`] and those of recorded windows.
     inputs: &'static [&'static str],
 }
+
+/// Sources of every recording: the recorder, the form of the store, and the machine, the agent and the bench of all three.
+const INPUTS: [&str; 5] = [
+    "agent/baseline/src/codec",
+    "agent/baseline/src/store",
+    "agent/baseline/src/window.rs",
+    "agent/nfscope/src/baseline/record",
+    "tests/src/baselines.rs",
+];
 
 /// Recordings of `lab baselines`.
 pub const BASELINES: Recording = Recording {
     name: "baselines",
     files: &["baselines.db"],
-    inputs: &[
-        "agent/nfscope/src/baseline/record",
-        "tests/src/baselines.rs",
-    ],
+    inputs: &[],
 };
 
 /// Runs of `lab experiment`.
@@ -106,7 +113,6 @@ pub const EXPERIMENT: Recording = Recording {
     name: "experiment",
     files: &["baselines.db", "experiments/slog.json"],
     inputs: &[
-        "agent/nfscope/src/baseline/record",
         "agent/nfscope/src/experiment/run.rs",
         "agent/nfscope/src/experiment/rounds.rs",
         "tests/src/experiment.rs",
@@ -118,7 +124,6 @@ pub const LOG_DEVICE: Recording = Recording {
     name: "log-device",
     files: &["baselines.db", "experiments/log-device.json"],
     inputs: &[
-        "agent/nfscope/src/baseline/record",
         "agent/nfscope/src/experiment/run.rs",
         "agent/nfscope/src/experiment/rounds.rs",
         "tests/src/campaign.rs",
@@ -138,7 +143,7 @@ impl Recording {
     }
 
     fn digest(&self) -> Result<String> {
-        let inputs = digest::of_files(self.inputs)?;
+        let inputs = digest::of_files(&[&INPUTS, self.inputs].concat())?;
         Ok(digest::sha256(&[
             digest::sources()?,
             &inputs,
@@ -153,13 +158,7 @@ impl Recording {
     pub fn is_fresh(&self) -> Result<bool> {
         let digest = self.digest()?;
         for file in self.files {
-            let path = self.path(file);
-            if !path.exists() {
-                return Ok(false);
-            }
-            let gzip = open(&path)?;
-            let comment = gzip.header().and_then(|h| h.comment());
-            if comment != Some(digest.as_bytes()) {
+            if !stamped::has(&self.path(file), &digest, MADE_BY)? {
                 return Ok(false);
             }
         }
@@ -171,23 +170,18 @@ impl Recording {
     /// # Errors
     /// When the kernel is not unpacked, or when a file cannot be read or written.
     pub fn keep(&self, from: &Path) -> Result<()> {
-        fs::create_dir_all(self.folder())?;
         for file in self.files {
-            let path = self.path(file);
             let source = from.join(file);
             let mut source =
                 File::open(&source).with_context(|| format!("opening {}", source.display()))?;
-            let out = File::create(&path).with_context(|| format!("writing {}", path.display()))?;
-            let mut gzip = GzBuilder::new()
-                .comment(self.digest()?)
-                .write(out, Compression::best());
+            let mut gzip = stamped::create(&self.path(file), self.digest()?)?;
             io::copy(&mut source, &mut gzip)?;
             gzip.finish()?;
         }
         Ok(())
     }
 
-    /// What `read` makes of the kept store, which is unpacked into a folder for that time.
+    /// Unpacks the kept store into a folder for the time of `read`, and returns the result of that.
     ///
     /// # Errors
     /// When there is no kept store, when a file cannot be written, or when `read` fails.
@@ -198,7 +192,7 @@ impl Recording {
                 let path = folder.join(file);
                 fs::create_dir_all(path.parent().context("a file without a folder")?)?;
                 let mut out = File::create(&path)?;
-                io::copy(&mut open(&self.path(file))?, &mut out)?;
+                io::copy(&mut stamped::open(&self.path(file), MADE_BY)?, &mut out)?;
             }
             read(&folder)
         };
@@ -224,11 +218,6 @@ impl Recording {
         ensure!(copy.join(self.files[0]).exists(), "nothing was copied");
         Ok(copy)
     }
-}
-
-fn open(path: &Path) -> Result<GzDecoder<BufReader<File>>> {
-    let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
-    Ok(GzDecoder::new(BufReader::new(file)))
 }
 
 /// Tables of the runs of `tests/campaigns/log-device.toml` in a store in this folder.

@@ -30,6 +30,7 @@ mod phases;
 mod put_off;
 mod rdma;
 mod recalls;
+mod recordings;
 mod refused;
 mod replayed;
 mod sessions;

@@ -60,9 +60,10 @@ impl Replayed {
     /// Asks the agent as the program asks here.
     ///
     /// # Errors
-    /// When nobody has asked here, or when the agent does not answer with 200.
-    pub fn ask(&self, agent: &Agent) -> Result<Response> {
-        let headers = wait_until(|| lock(&self.state).headers.clone()).context("nobody asks")?;
+    /// When no program has asked here, or when the agent does not answer with 200.
+    pub fn answer_of(&self, agent: &Agent) -> Result<Response> {
+        let headers =
+            wait_until(|| lock(&self.state).headers.clone()).context("no program has asked")?;
         let headers: Vec<_> = headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))

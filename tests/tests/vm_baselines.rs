@@ -8,11 +8,6 @@ use lab::recordings::BASELINES;
 use serde_json::Value;
 
 #[test]
-fn recorded_comparisons_tell_what_changed() -> Result<()> {
-    judge(&BASELINES.unpacked(Experiments::compared_in)?)
-}
-
-#[test]
 fn vm_6_12_stale_comparisons_tell_what_changed() -> Result<()> {
     if BASELINES.is_fresh()? {
         return Ok(());
@@ -20,7 +15,8 @@ fn vm_6_12_stale_comparisons_tell_what_changed() -> Result<()> {
     judge(&run(&in_every_run(false))?)
 }
 
-fn judge(done: &Experiments) -> Result<()> {
+/// Checks the comparisons of a store, recorded now or earlier.
+pub fn judge(done: &Experiments) -> Result<()> {
     for (name, compared) in done.all() {
         println!("{name}\n{}", compared.text);
     }

@@ -4,13 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use lab::experiment::{Done, in_every_run, run};
-use lab::recordings::{EXPERIMENT, LOG_DEVICE, tables_of_log_device};
+use lab::recordings::{EXPERIMENT, LOG_DEVICE};
 use lab::{Kernel, campaign};
-
-#[test]
-fn recorded_experiment_finds_what_a_log_device_needs() -> Result<()> {
-    needs_are_found(&EXPERIMENT.unpacked(Done::analysed_in)?)
-}
 
 #[test]
 fn vm_6_12_a_stale_experiment_finds_what_a_log_device_needs() -> Result<()> {
@@ -22,7 +17,7 @@ fn vm_6_12_a_stale_experiment_finds_what_a_log_device_needs() -> Result<()> {
 
 /// With `sync=always` a WRITE waits for a disk of 8 ms, or for a log device of 0.1 ms; otherwise for neither. Each combination is run
 /// once.
-fn needs_are_found(done: &Done) -> Result<()> {
+pub fn needs_are_found(done: &Done) -> Result<()> {
     println!("{}", done.text);
     let effects = done.json["effects"].as_array().context("no effects")?;
     let effect = |word: &str| {
@@ -90,11 +85,6 @@ fn vm_6_12_campaigns_measure_what_clients_ask_for() -> Result<()> {
 }
 
 #[test]
-fn recorded_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
-    worth_is_found(&LOG_DEVICE.unpacked(tables_of_log_device)?)
-}
-
-#[test]
 fn vm_6_12_a_stale_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
     if LOG_DEVICE.is_fresh()? {
         return Ok(());
@@ -104,7 +94,7 @@ fn vm_6_12_a_stale_campaign_finds_what_a_log_device_is_worth() -> Result<()> {
 
 /// A round of the campaign of a log device: WRITEs of one client and of four wait for the device of 0.1 ms where there is one, and for the
 /// disk of 8 ms elsewhere.
-fn worth_is_found(said: &str) -> Result<()> {
+pub fn worth_is_found(said: &str) -> Result<()> {
     println!("{said}");
     // Milliseconds of the cells of a row in the table of means.
     let cells = |row: &str| {

@@ -4,20 +4,21 @@
 //! A file is gzip of the JSON of a window. Its header's comment is a digest of every input that could change the window. `make test`
 //! plays a scenario again if its digest differs; `lab scenarios --write` writes its window anew.
 
-use std::fs;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use flate2::bufread::GzDecoder;
-use flate2::{Compression, GzBuilder};
 use nfscope_model::{Snapshot, Window};
 use serde::{Deserialize, Serialize};
 
 use super::scenario::Scenario;
 use crate::digest::{sha256, sources};
 use crate::kernel::Kernel;
+use crate::stamped;
+
+/// Command that makes a missing window.
+const MADE_BY: &str = "lab scenarios --write";
 
 /// Contents of a file.
 #[derive(Serialize, Deserialize)]
@@ -43,12 +44,7 @@ pub fn folder(kernel: Kernel) -> PathBuf {
 /// Fails if the kernel is not unpacked, or if a source or the file cannot be read or written.
 pub fn write(kernel: Kernel, scenario: &Scenario, window: &Window) -> Result<()> {
     let path = file(kernel, &scenario.name);
-    fs::create_dir_all(folder(kernel))?;
-    let out = fs::File::create(&path).with_context(|| format!("writing {}", path.display()))?;
-    // The header has no time and no file name: the same window gives the same bytes.
-    let mut gzip = GzBuilder::new()
-        .comment(digest(kernel, scenario)?)
-        .write(out, Compression::best());
+    let mut gzip = stamped::create(&path, digest(kernel, scenario)?)?;
     let recorded = Recorded {
         length: window.length,
         delta: window.delta.clone(),
@@ -65,7 +61,7 @@ pub fn write(kernel: Kernel, scenario: &Scenario, window: &Window) -> Result<()>
 pub fn read(kernel: Kernel, scenario: &str) -> Result<Window> {
     let path = file(kernel, scenario);
     let mut text = String::new();
-    open(&path)?
+    stamped::open(&path, MADE_BY)?
         .read_to_string(&mut text)
         .with_context(|| format!("reading {}", path.display()))?;
     let recorded: Recorded =
@@ -82,24 +78,7 @@ pub fn read(kernel: Kernel, scenario: &str) -> Result<Window> {
 /// Fails if the kernel is not unpacked, or if a source cannot be read.
 pub fn is_fresh(kernel: Kernel, scenario: &Scenario) -> Result<bool> {
     let path = file(kernel, &scenario.name);
-    if !path.exists() {
-        return Ok(false);
-    }
-    let gzip = open(&path)?;
-    let header = gzip
-        .header()
-        .with_context(|| format!("{} is no gzip file", path.display()))?;
-    Ok(header.comment() == Some(digest(kernel, scenario)?.as_bytes()))
-}
-
-fn open(path: &Path) -> Result<GzDecoder<BufReader<fs::File>>> {
-    let file = fs::File::open(path).with_context(|| {
-        format!(
-            "{} is missing: lab scenarios --write makes it",
-            path.display()
-        )
-    })?;
-    Ok(GzDecoder::new(BufReader::new(file)))
+    stamped::has(&path, &digest(kernel, scenario)?, MADE_BY)
 }
 
 /// SHA-256 of the sources, the kernel's release, and the scenario's server, load and fault. Its `[diagnosis]` is left out: a window
